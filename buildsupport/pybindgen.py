@@ -77,6 +77,11 @@ TAIL = r"""
     { \
         return halstream_enter() ? (refused(), 0) : function(a, b, c, d); \
     }
+#define CALL_5(name, function) \
+    static int64_t call_##name(int64_t a, int64_t b, int64_t c, int64_t d, int64_t e) \
+    { \
+        return halstream_enter() ? (refused(), 0) : function(a, b, c, d, e); \
+    }
 static int64_t call_stream_nop(int64_t a)
 {
     if (halstream_enter()) return refused(), 0;
@@ -106,6 +111,9 @@ CALL_3(block_new_async, pybuild_BlockNewAsync)
 CALL_2(block_free_async, pybuild_BlockFreeAsync)
 CALL_1(reap, pybuild_Reap)
 CALL_3(stream_launch, pybuild_StreamLaunch)
+CALL_2(executable_launch, pybuild_ExecutableLaunch)
+CALL_4(stream_copy_async, pybuild_StreamCopyAsync)
+CALL_5(stream_fill, pybuild_StreamFill)
 
 static const halstream_calls calls = {
     sizeof(halstream_calls), &halstream_slow, &halstream_plain, &halstream_devices, &halstream_recorded,
@@ -115,7 +123,8 @@ static const halstream_calls calls = {
     call_event_recorded, call_event_new, call_reap_events,
     call_stream_wait_place, call_event_placed, &halstream_found, call_mem_find,
     call_stream_copy, call_block_new_async, call_block_free_async, call_reap,
-    call_stream_launch, halstream_collected,
+    call_stream_launch, halstream_collected, call_executable_launch, call_stream_copy_async,
+    call_stream_fill,
 };
 
 static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "%(name)s", NULL, -1, functions, NULL, NULL, NULL, NULL};

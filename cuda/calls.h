@@ -162,18 +162,27 @@ typedef struct {
 /* args are count values, cell bytes apart. */
 hs_status hs_launch_kernel(CUcontext ctx, CUstream stream, const hs_launch *launch, const void *args, int cell);
 
-/* Graphs of the driver, where hs_graphs says that it has them. A node comes after count others. The
- * arguments of a launch are as for hs_launch_kernel. hs_graph_exec makes an executable of a graph and
- * destroys the graph. */
+/* Graphs of the driver, where hs_graphs says that it has them. The arguments of
+ * a launch are as for hs_launch_kernel. hs_graph_exec makes an executable of a graph and destroys the graph. */
 int hs_graphs(void);
 hs_status hs_graph_new(CUcontext ctx, CUgraph *graph);
-hs_status hs_graph_add_empty(CUcontext ctx, CUgraph graph, const CUgraphNode *after, size_t count, CUgraphNode *node);
-hs_status hs_graph_add_copy(CUcontext ctx, CUgraph graph, const hs_copy *copy, const CUgraphNode *after, size_t count,
-                            CUgraphNode *node);
-hs_status hs_graph_add_fill(CUcontext ctx, CUgraph graph, const hs_memset *fill, const CUgraphNode *after, size_t count,
-                            CUgraphNode *node);
-hs_status hs_graph_add_launch(CUcontext ctx, CUgraph graph, const hs_launch *launch, const void *args, int cell,
-                              const CUgraphNode *after, size_t count, CUgraphNode *node);
+/* A node to be added: the work of its kind, and the `count` nodes that it comes after, from `after` on in a list.
+ * The arguments of a launch begin `args` bytes behind those of the first one. */
+enum { HS_NODE_EMPTY, HS_NODE_COPY, HS_NODE_FILL, HS_NODE_LAUNCH };
+typedef struct {
+    int kind;
+    uint32_t after, count;
+    size_t args;
+    union {
+        hs_copy copy;
+        hs_memset fill;
+        hs_launch launch;
+    } work;
+} hs_node;
+/* Adds n nodes, and puts their handles into `handles` from `made` on. What a node comes after is given by the index
+ * of its handle there. */
+hs_status hs_graph_add(CUcontext ctx, CUgraph graph, const hs_node *nodes, size_t n, const uint32_t *after, const void *args,
+                       int cell, CUgraphNode *handles, size_t made);
 /* Nodes with conditions, where hs_conditions says that the driver has them: a condition of a graph, which
  * a kernel sets, and a node of it with count graphs, which the driver keeps, for the caller to fill. */
 int hs_conditions(void);

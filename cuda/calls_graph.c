@@ -1,3 +1,4 @@
+#include <stdlib.h>
 #include <string.h>
 
 #include "frame.h"
@@ -12,8 +13,9 @@ int hs_graphs(void)
 
 hs_status hs_graph_new(CUcontext ctx, CUgraph *graph) { HS_ONE(ctx, cuGraphCreate, graph, 0); }
 
-hs_status hs_graph_add_copy(CUcontext ctx, CUgraph graph, const hs_copy *c, const CUgraphNode *after, size_t count,
-                            CUgraphNode *node)
+/* The functions that add a node are called in a frame. */
+static CUresult add_copy(CUcontext ctx, CUgraph graph, const hs_copy *c, const CUgraphNode *after, size_t count,
+                         CUgraphNode *node)
 {
     CUDA_MEMCPY3D rows;
     memset(&rows, 0, sizeof rows);
@@ -28,18 +30,18 @@ hs_status hs_graph_add_copy(CUcontext ctx, CUgraph graph, const hs_copy *c, cons
     rows.srcHeight = rows.dstHeight = rows.Height = c->height;
     rows.WidthInBytes = c->width;
     rows.Depth = 1;
-    HS_ONE(ctx, cuGraphAddMemcpyNode, node, graph, after, count, &rows, ctx);
+    return HS_CALL(cuGraphAddMemcpyNode, node, graph, after, count, &rows, ctx);
 }
 
-hs_status hs_graph_add_fill(CUcontext ctx, CUgraph graph, const hs_memset *f, const CUgraphNode *after, size_t count,
-                            CUgraphNode *node)
+static CUresult add_fill(CUcontext ctx, CUgraph graph, const hs_memset *f, const CUgraphNode *after, size_t count,
+                         CUgraphNode *node)
 {
     CUDA_MEMSET_NODE_PARAMS fill = {.dst = f->dst, .value = f->value, .elementSize = f->size, .width = f->count, .height = 1};
-    HS_ONE(ctx, cuGraphAddMemsetNode, node, graph, after, count, &fill, ctx);
+    return HS_CALL(cuGraphAddMemsetNode, node, graph, after, count, &fill, ctx);
 }
 
-hs_status hs_graph_add_launch(CUcontext ctx, CUgraph graph, const hs_launch *l, const void *args, int cell,
-                              const CUgraphNode *after, size_t count, CUgraphNode *node)
+static CUresult add_launch(CUcontext ctx, CUgraph graph, const hs_launch *l, const char *args, int cell,
+                           const CUgraphNode *after, size_t count, CUgraphNode *node)
 {
     void *params[l->count + 1];
     for (int i = 0; i < l->count; i++) params[i] = (char *)args + (size_t)i * (size_t)cell;
@@ -48,12 +50,45 @@ hs_status hs_graph_add_launch(CUcontext ctx, CUgraph graph, const hs_launch *l, 
         .blockX = l->block[0], .blockY = l->block[1], .blockZ = l->block[2],
         .sharedBytes = l->shared, .params = params, .ctx = ctx,
     };
-    HS_ONE(ctx, cuGraphAddKernelNode_v2, node, graph, after, count, &launch);
+    return HS_CALL(cuGraphAddKernelNode_v2, node, graph, after, count, &launch);
 }
 
-hs_status hs_graph_add_empty(CUcontext ctx, CUgraph graph, const CUgraphNode *after, size_t count, CUgraphNode *node)
+static hs_status add_node(CUcontext ctx, CUgraph graph, const hs_node *n, const char *args, int cell, const CUgraphNode *after,
+                          CUgraphNode *node)
 {
-    HS_ONE(ctx, cuGraphAddEmptyNode, node, graph, after, count);
+    CUresult code;
+    switch (n->kind) {
+    case HS_NODE_COPY:
+        code = add_copy(ctx, graph, &n->work.copy, after, n->count, node);
+        return code == 0 ? 0 : HS_STATUS(cuGraphAddMemcpyNode, code);
+    case HS_NODE_FILL:
+        code = add_fill(ctx, graph, &n->work.fill, after, n->count, node);
+        return code == 0 ? 0 : HS_STATUS(cuGraphAddMemsetNode, code);
+    case HS_NODE_LAUNCH:
+        code = add_launch(ctx, graph, &n->work.launch, args + n->args, cell, after, n->count, node);
+        return code == 0 ? 0 : HS_STATUS(cuGraphAddKernelNode_v2, code);
+    default:
+        code = HS_CALL(cuGraphAddEmptyNode, node, graph, after, n->count);
+        return code == 0 ? 0 : HS_STATUS(cuGraphAddEmptyNode, code);
+    }
+}
+
+hs_status hs_graph_add(CUcontext ctx, CUgraph graph, const hs_node *nodes, size_t n, const uint32_t *after, const void *args,
+                       int cell, CUgraphNode *handles, size_t made)
+{
+    uint32_t most = 1;
+    for (size_t i = 0; i < n; i++) most = nodes[i].count > most ? nodes[i].count : most;
+    CUgraphNode few[16], *deps = most <= sizeof few / sizeof *few ? few : malloc(most * sizeof *deps);
+    if (deps == NULL) return HS_STATUS(cuGraphAddEmptyNode, HS_OUT_OF_MEMORY);
+    hs_frame frame;
+    hs_status status = hs_enter(&frame, ctx);
+    for (size_t i = 0; i < n && status == 0; i++) {
+        for (uint32_t k = 0; k < nodes[i].count; k++) deps[k] = handles[after[nodes[i].after + k]];
+        status = add_node(ctx, graph, &nodes[i], args, cell, deps, &handles[made + i]);
+    }
+    status = hs_leave(&frame, status);
+    if (deps != few) free(deps);
+    return status;
 }
 
 int hs_conditions(void)

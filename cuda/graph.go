@@ -120,7 +120,7 @@ func (d *Driver) plan(nodes []driver.GraphNode) (p *plan, err error) {
 		return nil, err
 	}
 	nodes = placed(nodes)
-	p = &plan{nodes: nodes, ends: make([]*Event, len(nodes))}
+	p = &plan{nodes: nodes}
 	defer func() {
 		if err != nil {
 			p.close()
@@ -130,7 +130,7 @@ func (d *Driver) plan(nodes []driver.GraphNode) (p *plan, err error) {
 		return p, err
 	}
 	branch, first := divide(nodes)
-	p.branch = branch
+	p.branch, p.ends = branch, make([]*Event, len(nodes))
 	for _, i := range first {
 		s, err := d.devices[nodes[i].Device].NewStream(driver.StreamOptions{Level: nodes[i].Level})
 		if err != nil {
@@ -369,7 +369,7 @@ func (s *Stream) run(n *driver.GraphNode, before func(), l driver.GraphLaunch) e
 	case driver.CallNode:
 		return s.HostFunc(driver.HostFunc{Token: n.Token, Sink: l})
 	case driver.NativeNode:
-		native := n.Native
+		native := *n.Native
 		before := native.Before
 		native.Before = func() {
 			l.Begin()
@@ -379,14 +379,14 @@ func (s *Stream) run(n *driver.GraphNode, before func(), l driver.GraphLaunch) e
 		}
 		return s.Native(native)
 	case driver.CopyNode:
-		c := n.Copy
+		c := *n.Copy
 		c.Before = before
 		_, err := s.Copy(c)
 		return err
 	case driver.FillNode:
 		return s.Fill(n.Fill)
 	case driver.KernelNode:
-		return s.Launch(n.Launch)
+		return s.Launch(*n.Launch)
 	case driver.DelayNode:
 		return s.Delay(n.Delay, 0)
 	case driver.RecordNode:

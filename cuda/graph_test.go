@@ -32,7 +32,7 @@ func fillNode(at uint64, value uint32, after ...int) (n driver.GraphNode) {
 func copyNode(to, from uint64, after ...int) (n driver.GraphNode) {
 	n.Kind, n.After = driver.CopyNode, after
 	copied := driver.Copy{Dst: to, Src: from, Width: 4, Height: 1, DstPitch: 4, SrcPitch: 4, To: driver.OnDevice, From: driver.OnDevice}
-	n.GraphWork = &driver.GraphWork{Copy: copied}
+	n.GraphWork = &driver.GraphWork{Copy: &copied}
 	return n
 }
 

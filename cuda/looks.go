@@ -18,6 +18,9 @@ func beforeOf(l driver.GraphLaunch, node int) func() {
 // copies: between the nodes of such a graph there is none. A graph that may write pinned memory itself
 // gets no look, as that could change a source before its copy.
 func (p *plan) lookAtSources(s *Stream, l driver.GraphLaunch) error {
+	if l.NodeRuns() == nil {
+		return nil
+	}
 	var looks []func()
 	for i := range p.nodes {
 		if before := beforeOf(l, i); before != nil && p.nodes[i].Kind == driver.CopyNode {

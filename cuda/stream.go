@@ -111,7 +111,7 @@ func (s *Stream) setReached(place uint64) {
 			return
 		}
 		if s.reached.CompareAndSwap(before, place) {
-			s.dev.endings.collect()
+			s.dev.endings.collect(s)
 			return
 		}
 	}

@@ -6,11 +6,6 @@ package cuda
 import "C"
 
 import (
-	"slices"
-	"sync"
-	"sync/atomic"
-	"unsafe"
-
 	"halstream/hal/driver"
 )
 
@@ -30,7 +25,7 @@ func isWhole(n *driver.GraphNode, conditional bool) bool {
 	case driver.FillNode:
 		return n.Fill.On == driver.OnDevice || conditional && n.Fill.On == driver.Pinned
 	case driver.CopyNode:
-		c := &n.Copy
+		c := n.Copy
 		return within(c.From, c.SrcDevice, n.Device) && within(c.To, c.DstDevice, n.Device) &&
 			(c.To == driver.OnDevice || c.From == driver.OnDevice) &&
 			c.SrcPitch <= farthest && c.DstPitch <= farthest && c.Width*c.Height > 0
@@ -52,8 +47,10 @@ func (d *Driver) whole(nodes []driver.GraphNode) (w *wholeGraph, err error) {
 		return nil, nil
 	}
 	dev, conditions := d.devices[nodes[0].Device], conditional(nodes)
-	if slices.ContainsFunc(nodes, func(n driver.GraphNode) bool { return n.Device != dev.ordinal || !isWhole(&n, conditions) }) {
-		return nil, nil
+	for i := range nodes {
+		if nodes[i].Device != dev.ordinal || !isWhole(&nodes[i], conditions) {
+			return nil, nil
+		}
 	}
 	return dev.whole(nodes, resetsOf(nodes))
 }
@@ -80,34 +77,35 @@ func (d *Device) whole(nodes []driver.GraphNode, resets []driver.GraphCondition)
 }
 
 func (d *Device) addAll(graph C.CUgraph, nodes []driver.GraphNode, resets []driver.GraphCondition) error {
-	first := make([]C.CUgraphNode, len(resets))
+	first := make([]driver.GraphNode, len(resets))
 	for i, c := range resets {
-		reset := driver.GraphNode{Kind: driver.FillNode, GraphWork: &driver.GraphWork{Fill: resetOf(c)}}
-		if err := d.addNode(graph, &reset, nil, &first[i]); err != nil {
-			return err
-		}
+		first[i] = driver.GraphNode{Kind: driver.FillNode, GraphWork: &driver.GraphWork{Fill: resetOf(c)}}
 	}
-	_, err := d.addNodes(graph, nodes, first)
+	handles, err := d.addNodes(graph, first, nil)
+	if err != nil {
+		return err
+	}
+	_, err = d.addNodes(graph, nodes, handles)
 	return err
 }
 
 // addNodes adds nodes behind others, and returns those that none of them comes after.
 func (d *Device) addNodes(graph C.CUgraph, nodes []driver.GraphNode, first []C.CUgraphNode) (ends []C.CUgraphNode, err error) {
-	handles, last := make([]C.CUgraphNode, len(nodes)), make([]bool, len(nodes))
+	p := newGraphParts(graph, len(nodes), first)
+	last := make([]bool, len(nodes))
 	for i := range nodes {
-		after := first
-		if len(nodes[i].After) > 0 {
-			after = make([]C.CUgraphNode, len(nodes[i].After))
+		for _, at := range nodes[i].After {
+			last[at] = false
 		}
-		for k, at := range nodes[i].After {
-			after[k], last[at] = handles[at], false
-		}
-		if err := d.addNode(graph, &nodes[i], after, &handles[i]); err != nil {
+		if err := d.addNode(p, &nodes[i]); err != nil {
 			return nil, err
 		}
 		last[i] = true
 	}
-	for i, handle := range handles {
+	if err := p.flush(d); err != nil {
+		return nil, err
+	}
+	for i, handle := range p.made() {
 		if last[i] {
 			ends = append(ends, handle)
 		}
@@ -115,38 +113,42 @@ func (d *Device) addNodes(graph C.CUgraph, nodes []driver.GraphNode, first []C.C
 	return ends, nil
 }
 
-// addNode adds a node behind others.
-func (d *Device) addNode(graph C.CUgraph, n *driver.GraphNode, after []C.CUgraphNode, made *C.CUgraphNode) error {
-	const doing = "instantiate"
-	ctx, first, count := d.ctx(), unsafe.SliceData(after), C.size_t(len(after))
+// addNode adds a node, at the latest when p is flushed.
+func (d *Device) addNode(p *graphParts, n *driver.GraphNode) error {
 	switch n.Kind {
 	case driver.IfNode, driver.WhileNode, driver.SwitchNode:
-		return d.addCondition(graph, n, after, made)
+		if err := p.flush(d); err != nil {
+			return err
+		}
+		return d.addCondition(p.graph, n, p.handlesOf(n.After), p.next())
 	case driver.CopyNode:
-		rows := rowsOf(&n.Copy)
-		return d.check(C.hs_graph_add_copy(ctx, graph, &rows, first, count, made), doing)
+		p.addCopy(n.After, rowsOf(n.Copy))
 	case driver.FillNode:
-		fill := C.hs_memset{dst: C.uint64_t(n.Fill.Dst), count: C.uint64_t(n.Fill.Count), value: C.uint32_t(n.Fill.Value),
-			size: C.uint32_t(n.Fill.Size)}
-		return d.check(C.hs_graph_add_fill(ctx, graph, &fill, first, count, made), doing)
+		p.addFill(n.After, &n.Fill)
 	case driver.KernelNode:
-		return d.addLaunch(graph, n.Launch, after, made)
+		p.addLaunch(n.After, n.Launch)
 	case driver.DelayNode:
 		f, err := d.delayFunction()
 		if err != nil {
 			return err
 		}
-		return d.addLaunch(graph, delayOf(f, n.Delay), after, made)
+		launch := delayOf(f, n.Delay)
+		p.addLaunch(n.After, &launch)
+	default:
+		p.add(n.After, C.hs_node{kind: C.HS_NODE_EMPTY})
 	}
-	return d.check(C.hs_graph_add_empty(ctx, graph, first, count, made), doing)
+	return nil
 }
 
-// addLaunch adds a launch of a kernel.
+// addLaunch adds a launch of a kernel behind other nodes.
 func (d *Device) addLaunch(graph C.CUgraph, launch driver.Launch, after []C.CUgraphNode, made *C.CUgraphNode) error {
-	spec := launchOf(&launch)
-	args := unsafe.Pointer(unsafe.SliceData(launch.Args))
-	return d.check(C.hs_graph_add_launch(d.ctx(), graph, &spec, args, driver.Cell, unsafe.SliceData(after), C.size_t(len(after)), made),
-		"instantiate")
+	p := newGraphParts(graph, 1, after)
+	p.addLaunch(nil, &launch)
+	if err := p.flush(d); err != nil {
+		return err
+	}
+	*made = p.made()[0]
+	return nil
 }
 
 // launch enqueues a run, at whose end l has ended.
@@ -154,7 +156,7 @@ func (w *wholeGraph) launch(s *Stream, l driver.GraphLaunch) error {
 	if err := w.enqueue(s); err != nil {
 		return err
 	}
-	w.dev.endings.add(ending{s, s.enqueued.Load(), l})
+	w.dev.endings.add(s, s.enqueued.Load(), l)
 	return nil
 }
 
@@ -173,59 +175,4 @@ func (w *wholeGraph) close() {
 	if w.dev.opened() {
 		_ = w.dev.check(C.hs_graph_end(w.dev.ctx(), w.exec), "close executable")
 	}
-}
-
-// endings are launches of the driver's graphs that have not ended as far as is known. Only what
-// they keep waits for their end, so no call of the driver asks for it.
-type endings struct {
-	any  atomic.Bool
-	mu   sync.Mutex
-	list []ending
-}
-
-func (p *endings) add(e ending) {
-	p.collect()
-	p.mu.Lock()
-	p.list = append(p.list, e)
-	p.any.Store(true)
-	p.mu.Unlock()
-}
-
-// collect ends the launches that are known to be done. It is called where a stream has got further.
-func (p *endings) collect() {
-	if !p.any.Load() {
-		return
-	}
-	var done []ending
-	p.mu.Lock()
-	p.list = slices.DeleteFunc(p.list, func(e ending) bool {
-		if !e.s.Reached(e.place) {
-			return false
-		}
-		done = append(done, e)
-		return true
-	})
-	p.any.Store(len(p.list) > 0)
-	p.mu.Unlock()
-	for _, e := range done {
-		e.l.End()
-	}
-}
-
-// drop ends all launches: the device was lost, or is closed.
-func (p *endings) drop() {
-	p.mu.Lock()
-	list := p.list
-	p.list = nil
-	p.any.Store(false)
-	p.mu.Unlock()
-	for _, e := range list {
-		e.l.End()
-	}
-}
-
-type ending struct {
-	s     *Stream
-	place uint64
-	l     driver.GraphLaunch
 }

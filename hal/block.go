@@ -50,7 +50,7 @@ type Block struct {
 	freedAt      uint64 // of a pooled block: the place of allocStream at which it was freed
 	users        []use
 	recorded     []*Stream // streams of RecordStream
-	graphs       int       // nodes of graphs that work on it
+	graphs       int       // that have nodes which work on it
 	collected    bool      // by Collect, while graphs work on it
 	ofGraph      *graphMemory
 }
@@ -124,8 +124,14 @@ func (u use) reached() bool { return u.calls == 0 && u.stream.d.Reached(u.place)
 // called on blocks, and then endUse on each of them. Nil blocks are skipped. No lock
 // is held during the call.
 func (s *Stream) using(blocks []*Block, enqueue func() error) error {
-	var place uint64
 	err := enqueue()
+	s.endUses(blocks, err)
+	return err
+}
+
+// endUses calls endUse on blocks after an operation was enqueued, or could not be because of err.
+func (s *Stream) endUses(blocks []*Block, err error) {
+	var place uint64
 	if err == nil {
 		place = s.d.Last()
 		s.requestExact(blocks)
@@ -138,7 +144,6 @@ func (s *Stream) using(blocks []*Block, enqueue func() error) error {
 		}
 	}
 	m.mu.Unlock()
-	return err
 }
 
 // requestExact asks the backend to track exactly when the operation enqueued last is

@@ -133,7 +133,7 @@ func (s *Stream) BeginOwnCapture(t *Thread, mode CaptureMode) error {
 	if s.capturedElsewhere() {
 		return captureError(codeIllegalState, op, "another library captures %s already; end that capture first", s.title())
 	}
-	c := &Capture{rt: rt, id: rt.captures.ids.Add(1), mode: mode, thread: t, origin: s, site: rt.listeners.site(),
+	c := &Capture{rt: rt, id: captureIDs.Add(1), mode: mode, thread: t, origin: s, site: rt.listeners.site(),
 		graph: rt.newGraph(), branches: map[*Stream]*branch{s: {}}}
 	c.graph.capture = c
 	if !rt.captures.join(s, c) {
@@ -340,8 +340,11 @@ func (s *Stream) IsCapturing(t *Thread) (CaptureState, error) {
 	return Capturing, nil
 }
 
+// Captures reports whether s takes part in a capture of the runtime, or stands for a node that is added to a graph.
+func (s *Stream) Captures() bool { return s.capture.Load() != nil }
+
 // CaptureID returns the number of the capture that s takes part in, 0 if it does not;
-// numbers are not reused.
+// the process does not use a number again.
 func (s *Stream) CaptureID() uint64 {
 	if c := s.capture.Load(); c != nil {
 		return c.id

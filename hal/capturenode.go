@@ -85,7 +85,7 @@ func (c *Capture) addToken(s *Stream, n *Node, token uint64) error {
 // addNativeFunc adds a native function that can fail, and keeps its argument.
 func (c *Capture) addNativeFunc(s *Stream, f *NativeFunc, call *nativeCall) error {
 	reads, writes := f.ranges()
-	n := &Node{kind: driver.NativeNode, spec: &driver.GraphWork{Native: driver.Native{Call: &graphCall{nativeCall: *call}}},
+	n := &Node{kind: driver.NativeNode, spec: &driver.GraphWork{Native: &driver.Native{Call: &graphCall{nativeCall: *call}}},
 		name: f.Name, site: f.Site, reads: reads, writes: writes, blocks: s.dev.rt.blocksOf(reads, writes)}
 	if err := c.addNode(s, n); err != nil {
 		return err
@@ -104,7 +104,7 @@ func (c *Capture) addLaunch(s *Stream, f *Function, spec *LaunchSpec, reads, wri
 	}
 	launch := spec.of(f)
 	launch.Args = slices.Clone(spec.Args)
-	err := c.addNode(s, &Node{kind: driver.KernelNode, spec: &driver.GraphWork{Launch: launch}, name: f.name,
+	err := c.addNode(s, &Node{kind: driver.KernelNode, spec: &driver.GraphWork{Launch: &launch}, name: f.name,
 		reads: slices.Clone(reads), writes: slices.Clone(writes),
 		blocks: append(s.dev.rt.blocksOf(reads, writes), m.code)})
 	if err != nil {
@@ -125,7 +125,7 @@ func (c *Capture) addCopy(s *Stream, copied driver.Copy, blocks []*Block, call C
 	}
 	reads := rows(copied.Src, copied.SrcPitch, copied.Width, copied.Height)
 	writes := rows(copied.Dst, copied.DstPitch, copied.Width, copied.Height)
-	return c.addNode(s, &Node{kind: driver.CopyNode, spec: &driver.GraphWork{Copy: copied},
+	return c.addNode(s, &Node{kind: driver.CopyNode, spec: &driver.GraphWork{Copy: &copied},
 		reads: reads, writes: writes, blocks: blocks})
 }
 

@@ -8,10 +8,12 @@ import (
 	"halstream/hal/status"
 )
 
+// captureIDs is the number of the latest capture of any runtime.
+var captureIDs atomic.Uint64
+
 // captures are the captures of a runtime.
 type captures struct {
 	count atomic.Int32
-	ids   atomic.Uint64
 	mu    sync.Mutex
 	// active are the streams that capture, with their captures.
 	active map[*Stream]*Capture

@@ -204,8 +204,13 @@ func (s *Stream) Fill(t *Thread, dst uint64, value uint32, size uint8, count uin
 	}
 	on, _ := blocks[0].location()
 	if c := s.capture.Load(); c != nil {
-		return c.addNode(s, &Node{kind: driver.FillNode, spec: &driver.GraphWork{Fill: driver.Fill{Dst: dst, Count: count, Value: value, Size: size, On: on}},
-			writes: []Range{{dst, n}}, blocks: blocks})
+		of := &struct { // what is kept of the node, in one piece
+			work   driver.GraphWork
+			writes [1]Range
+			blocks [1]*Block
+		}{writes: [1]Range{{dst, n}}, blocks: [1]*Block{blocks[0]}}
+		of.work.Fill = driver.Fill{Dst: dst, Count: count, Value: value, Size: size, On: on}
+		return c.addNode(s, &Node{kind: driver.FillNode, spec: &of.work, writes: of.writes[:], blocks: of.blocks[:]})
 	}
 	var id uint32
 	if s.listened() {

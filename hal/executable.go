@@ -42,6 +42,8 @@ type version struct {
 	calls   []*graphCall // native functions that can fail
 	memory  *memoryNodes
 	running atomic.Pointer[Stream] // of the launch in progress
+	// plain is the latest launch without listeners, which later ones on its stream are the same as.
+	plain atomic.Pointer[launched]
 	// nodeList is what listeners get, once listed is done.
 	listed   sync.Once
 	nodeList *NodeList
@@ -139,15 +141,18 @@ type nodeTable struct {
 // ones, child graphs as their nodes, and returns those that nothing in the graph comes after.
 func (v *version) flatten(list *nodeTable, g *Graph, inside *Inside, after []int) []int {
 	list.nodes = slices.Grow(list.nodes, len(g.nodes))
+	list.from, list.inside = slices.Grow(list.from, len(g.nodes)), slices.Grow(list.inside, len(g.nodes))
+	edges := make([]int, 0, g.edges())
 	place := make([]int, len(g.nodes))
 	last := make([]bool, len(g.nodes))
 	for _, n := range g.sorted() {
 		spec := n.forDriver()
-		spec.After = make([]int, 0, len(n.after))
+		before := len(edges)
 		for _, dep := range n.after {
 			last[dep.index] = false
-			spec.After = append(spec.After, place[dep.index])
+			edges = append(edges, place[dep.index])
 		}
+		spec.After = edges[before:len(edges):len(edges)]
 		if len(n.after) == 0 {
 			spec.After = after
 		}
@@ -196,8 +201,8 @@ func (v *version) flatten(list *nodeTable, g *Graph, inside *Inside, after []int
 func (v *version) append(list *nodeTable, from *Node, inside *Inside, n driver.GraphNode) int {
 	if n.Kind == driver.NativeNode {
 		if c, ok := n.Native.Call.(*graphCall); ok {
-			own, copied := *n.GraphWork, *c
-			own.Native.Call = &copied
+			own, native, copied := *n.GraphWork, *n.Native, *c
+			native.Call, own.Native = &copied, &native
 			n.GraphWork = &own
 			v.calls = append(v.calls, &copied)
 		}

@@ -131,6 +131,15 @@ func (g *Graph) Nodes() []*Node {
 	return slices.Clone(g.made())
 }
 
+// Size returns how many nodes there are.
+//
+// Contract: G5.
+func (g *Graph) Size() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.made())
+}
+
 // add appends a copy of a node. The caller holds mu.
 func (g *Graph) add(n *Node) *Node {
 	made := g.place()
@@ -289,49 +298,20 @@ func (g *Graph) clone() *Graph {
 func (g *Graph) copyInto(c *Graph) *Graph {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for _, n := range g.made() {
-		copied := *n
-		c.add(&copied)
+	nodes := g.made()
+	c.nodes, c.room = make([]*Node, 0, len(nodes)), make([]Node, len(nodes))
+	for _, n := range nodes {
+		c.add(n)
 	}
+	after := make([]*Node, 0, c.edges())
 	for _, n := range c.nodes {
-		after := make([]*Node, len(n.after))
-		for i, dep := range n.after {
-			after[i] = c.nodes[dep.index]
+		before := len(after)
+		for _, dep := range n.after {
+			after = append(after, c.nodes[dep.index])
 		}
-		n.after = after
+		n.after = after[before:len(after):len(after)]
 	}
 	return c
-}
-
-// sorted returns the nodes so that each comes after those that it depends on. AddEdge
-// lets no cycle in. The caller holds mu.
-func (g *Graph) sorted() []*Node {
-	done := make([]bool, len(g.nodes))
-	list := make([]*Node, 0, len(g.nodes))
-	var todo []*Node
-	for _, n := range g.nodes {
-		todo = append(todo[:0], n)
-		for len(todo) > 0 {
-			n := todo[len(todo)-1]
-			pending := len(todo)
-			if !done[n.index] {
-				for _, dep := range n.after {
-					if !done[dep.index] {
-						todo = append(todo, dep)
-					}
-				}
-			}
-			if len(todo) > pending {
-				continue
-			}
-			todo = todo[:pending-1]
-			if !done[n.index] {
-				done[n.index] = true
-				list = append(list, n)
-			}
-		}
-	}
-	return list
 }
 
 // Closed reports whether Close was called.

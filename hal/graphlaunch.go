@@ -57,11 +57,16 @@ func (x *GraphExec) launch(t *Thread, s *Stream, v *version) error {
 		v.keep.release()
 		return err
 	}
-	l := &launched{Stream: s, x: x, v: v}
+	l := v.plain.Load()
 	if s.listened() {
+		l = &launched{Stream: s, x: x, v: v}
 		l.announceLaunch(t, x)
+	} else if l == nil || l.Stream != s {
+		l = &launched{Stream: s, x: x, v: v}
+		v.plain.Store(l)
 	}
-	err = s.using(v.blocks, func() error { return x.d.Launch(s.d, l) })
+	err = x.d.Launch(s.d, l)
+	s.endUses(v.blocks, err)
 	if err != nil {
 		v.undoMemory(s.dev.rt, before)
 	} else {
@@ -122,7 +127,8 @@ func (v *version) freedError(op string, block int) error {
 		"keep memory until the last launch, or capture again", b.Size, b.Start, n.title())
 }
 
-// launched is a launch. It is its driver.GraphLaunch: functions go to the queue of its stream.
+// launched is a launch, or all launches of a version on a stream that no listener gets. It is their
+// driver.GraphLaunch: functions go to the queue of its stream.
 type launched struct {
 	*Stream
 	x   *GraphExec

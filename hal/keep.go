@@ -15,6 +15,11 @@ type keep struct {
 	free  []func()
 	// tokens are of functions of the program, and of objects; a graph may have many.
 	tokens []uint64
+	// blocks are the memory that nodes work on, each of which counts the graphs that do: in the order of the
+	// nodes, and as a set. latest is one of them.
+	blocks []*Block
+	has    map[*Block]struct{}
+	latest atomic.Pointer[Block]
 }
 
 func newKeep(rt *Runtime) *keep {
@@ -79,8 +84,8 @@ func (k *keep) release() {
 	}
 	go func() {
 		k.mu.Lock()
-		free, tokens := k.free, k.tokens
-		k.free, k.tokens = nil, nil
+		free, tokens, blocks := k.free, k.tokens, k.blocks
+		k.free, k.tokens, k.blocks, k.has = nil, nil, nil, nil
 		k.mu.Unlock()
 		for _, token := range tokens {
 			if p := k.rt.Funcs.push(0, readyFunc{token: token, drop: true}); p != nil {
@@ -89,6 +94,9 @@ func (k *keep) release() {
 		}
 		for _, f := range free {
 			f()
+		}
+		for _, b := range blocks {
+			k.releaseBlock(b)
 		}
 	}()
 }

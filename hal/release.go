@@ -135,21 +135,37 @@ func (b *Block) Collect() error {
 func (k *keep) keepBlocks(blocks []*Block) {
 	m := &k.rt.memory
 	for _, b := range blocks {
-		if b == nil || b.foreign {
+		if b == nil || b.foreign || b == k.latest.Load() {
 			continue
 		}
-		m.mu.Lock()
-		b.graphs++
-		m.mu.Unlock()
-		k.add(func() {
-			m.mu.Lock()
-			b.graphs--
-			last := b.leftByGraphs()
-			m.mu.Unlock()
-			if last {
-				_ = b.Release(nil)
+		k.mu.Lock()
+		_, kept := k.has[b]
+		if !kept {
+			if k.has == nil {
+				k.has = map[*Block]struct{}{}
 			}
-		})
+			k.has[b] = struct{}{}
+			k.blocks = append(k.blocks, b)
+		}
+		k.mu.Unlock()
+		if !kept {
+			m.mu.Lock()
+			b.graphs++
+			m.mu.Unlock()
+		}
+		k.latest.Store(b)
+	}
+}
+
+// releaseBlock ends what keepBlocks has begun for one block.
+func (k *keep) releaseBlock(b *Block) {
+	m := &k.rt.memory
+	m.mu.Lock()
+	b.graphs--
+	last := b.leftByGraphs()
+	m.mu.Unlock()
+	if last {
+		_ = b.Release(nil)
 	}
 }
 

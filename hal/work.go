@@ -95,7 +95,7 @@ func (s *Stream) Native(t *Thread, fn, arg uint64, a Accesses) error {
 		return driver.Errorf(driver.InvalidValue, op, "the function's address is 0")
 	}
 	if c := s.capture.Load(); c != nil {
-		return c.addNode(s, &Node{kind: driver.NativeNode, spec: &driver.GraphWork{Native: driver.Native{Fn: fn, Arg: arg}},
+		return c.addNode(s, &Node{kind: driver.NativeNode, spec: &driver.GraphWork{Native: &driver.Native{Fn: fn, Arg: arg}},
 			reads: a.Reads, writes: a.Writes, blocks: s.dev.rt.blocksOf(a.Reads, a.Writes)})
 	}
 	var id uint32

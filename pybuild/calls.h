@@ -65,6 +65,9 @@ typedef struct halstream_calls {
     int64_t (*reap)(int64_t id);
     int64_t (*stream_launch)(int64_t id, int64_t function, int64_t launch); /* the address of a halstream_launch */
     void (*collected)(int64_t id); /* of collected.h: for finalizers */
+    int64_t (*executable_launch)(int64_t id, int64_t stream);
+    int64_t (*stream_copy_async)(int64_t id, int64_t dst, int64_t src, int64_t n);
+    int64_t (*stream_fill)(int64_t id, int64_t dst, int64_t value, int64_t size, int64_t count);
 } halstream_calls;
 
 #define HALSTREAM_CALLS "halstream._halstream.calls" /* name of the capsule */

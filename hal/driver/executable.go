@@ -61,14 +61,14 @@ type GraphNode struct {
 	*GraphWork
 }
 
-// GraphWork is what a node does, by its kind. Copy.Release is 0.
+// GraphWork is what a node does, by its kind; what is large is nil for other kinds. Copy.Release is 0.
 type GraphWork struct {
-	Copy   Copy
+	Copy   *Copy
 	Fill   Fill
-	Native Native
+	Native *Native
 	Delay  int64
 	Event  Event
-	Launch Launch
+	Launch *Launch
 	// Condition is what a node with a condition looks at, and Bodies what it may run: a WhileNode has
 	// one, an IfNode may have another one for 0. The indices of After are of their body.
 	Condition GraphCondition

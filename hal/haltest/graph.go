@@ -129,6 +129,7 @@ var graphCases = []testCase{
 		s := k.Stream(ordinary)
 		a, b := k.Alloc(0, small), k.Alloc(0, small)
 		k.Capture(s)
+		k.Fill(s, b, 1) // a is not the first memory that the graph works on
 		k.Copy(s, b.Start, a.Start, small)
 		g := k.EndCapture(s)
 		x := k.Executable(g)

@@ -199,9 +199,9 @@ func nodeOp(n *driver.GraphNode, on *Stream) op {
 	case driver.CallNode:
 		return op{kind: opCall, arg: n.Token}
 	case driver.NativeNode:
-		return op{kind: opWork, ref: &nativeWork{Native: n.Native, stream: on}}
+		return op{kind: opWork, ref: &nativeWork{Native: *n.Native, stream: on}}
 	case driver.CopyNode:
-		return op{kind: opWork, ref: &copyWork{Copy: n.Copy}}
+		return op{kind: opWork, ref: &copyWork{Copy: *n.Copy}}
 	case driver.FillNode:
 		w := fillWork(n.Fill)
 		return op{kind: opWork, ref: &w}

@@ -50,6 +50,7 @@ def test_G6_arrays_that_were_collected_live_on_in_a_graph() -> None:
     a, b, c = (hs.zeros(256, "u1") for _ in range(3))
     hs.synchronize()
     with hs.capture(s, "relaxed") as graph:
+        c.copy_from(a, s)
         b.copy_from(a, s)
         c.copy_from(b, s)
     run = graph.instantiate()

@@ -202,6 +202,10 @@ static PyMethodDef functions[] = {
      "own($module, class, /)\n--\n\n"
      "Give a class descriptors of its own for the methods in C that it inherits, which makes their calls\n"
      "faster. To be called again when methods of its bases were exchanged.\n"},
+    {"usual", methods_usual, METH_VARARGS,
+     "usual($module, class, name, signature, /)\n--\n\n"
+     "Put a method in C in front of the one that a class has under a name; that one is what makes every\n"
+     "call that is not the usual case, and has an underscore before its name from now on.\n"},
     {"arrays", memory_arrays, METH_O, "arrays($module, class, /)\n--\n\nSay which class NumPy's arrays have.\n"},
     {"copy", (PyCFunction)(void (*)(void))memory_copy, METH_FASTCALL,
      "copy($module, stream, target, source, nbytes, code, /)\n--\n\n"

@@ -77,7 +77,12 @@ extern PyType_Spec handles_stream_spec, handles_event_spec, handles_guard_spec, 
     NAME(query, "_query") NAME(raise, "_raise") NAME(record, "_record") NAME(set, "set")                               \
     NAME(synchronize_event, "_synchronize_event") NAME(synchronize_stream, "_synchronize_stream")                      \
     NAME(wait, "_wait") NAME(wait_any, "_wait_any") NAME(wait_event, "_wait_event")                                    \
-    NAME(wait_stream, "_wait_stream") NAME(public_wait_event, "wait_event") NAME(public_wait_stream, "wait_stream")
+    NAME(wait_stream, "_wait_stream") NAME(public_wait_event, "wait_event") NAME(public_wait_stream, "wait_stream")    \
+    NAME(launch, "_launch") NAME(launch_failed, "_launch_failed") NAME(fill, "_fill") NAME(fill_failed, "_fill_failed") \
+    NAME(memset_async, "_memset_async") NAME(keep, "_keep") NAME(owner, "_owner") NAME(ident, "ident")                 \
+    NAME(memory, "_memory") NAME(device, "device") NAME(stream_of, "_stream") NAME(plain, "_plain")                    \
+    NAME(shape, "shape") NAME(dtype, "dtype") NAME(ptr, "ptr") NAME(pointer, "_ptr") NAME(block, "_mem")                             \
+    NAME(copy, "_copy_from_device_async") NAME(copy_failed, "_copy_failed")
 #define DECLARE_NAME(name, text) extern PyObject *name_##name;
 HANDLES_NAMES(DECLARE_NAME)
 
@@ -92,6 +97,9 @@ PyObject *context_push(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *context_pop(PyObject *module, PyObject *stream);
 PyObject *guard_class(PyObject *module, PyObject *class);
 PyObject *methods_own(PyObject *module, PyObject *class);
+PyObject *methods_usual(PyObject *module, PyObject *args);
+/* The address of an array of the package that has so many bytes of a type, 0 for anything else. */
+uint64_t array_address(PyObject *array, unsigned long long nbytes, long code);
 PyObject *memory_arrays(PyObject *module, PyObject *class);
 PyObject *memory_copy(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *memory_launch(PyObject *module, PyObject *const *args, Py_ssize_t n);

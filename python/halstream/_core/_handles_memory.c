@@ -44,12 +44,20 @@ PyObject *memory_copy(PyObject *module, PyObject *const *args, Py_ssize_t n)
 {
     (void)module;
     if (n != 5) return PyErr_Format(PyExc_TypeError, "copy() takes 5 arguments");
-    if (!PyObject_TypeCheck(args[0], handles_stream) || !Py_IS_TYPE(args[2], arrays) || !in_core()) Py_RETURN_FALSE;
+    if (!PyObject_TypeCheck(args[0], handles_stream) || !in_core()) Py_RETURN_FALSE;
     int64_t stream = ((Stream *)args[0])->id;
     unsigned long long target = PyLong_AsUnsignedLongLong(args[1]), nbytes = PyLong_AsUnsignedLongLong(args[3]);
     long code = PyLong_AsLong(args[4]);
     if (PyErr_Occurred()) return NULL;
     if (stream <= 0) Py_RETURN_FALSE;
+    if (!Py_IS_TYPE(args[2], arrays)) {
+        uint64_t own = array_address(args[2], nbytes, code);
+        if (PyErr_Occurred()) return NULL;
+        if (own == 0) Py_RETURN_FALSE;
+        handles_calls.stream_copy(stream, (int64_t)target, (int64_t)own, (int64_t)nbytes);
+        if (PyErr_Occurred()) return NULL;
+        Py_RETURN_TRUE;
+    }
     PyObject *capsule = PyObject_GetAttr(args[2], name_array_struct);
     if (capsule == NULL) return NULL;
     const ArrayStruct *a = PyCapsule_GetPointer(capsule, NULL);

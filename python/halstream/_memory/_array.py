@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import _native
 from .._core import _handles, _hostfunc, _lookup
-from .._core._base import repr_after_fork
+from .._core._base import repr_after_fork, usual
 from .._core._declared import account
 from .._core._device import Device, ordinal
 from .._core._lookup import PINNED
@@ -25,9 +25,7 @@ from ._values import element_bytes, shape_of, view
 __all__ = ["Array", "asarray", "empty", "pinned_empty", "zeros"]
 
 
-_handles.arrays(np.ndarray)
-
-
+@usual("fill", "($self, value, stream=None)")
 class Array(Exchange):
     """A block of device memory with a shape and a dtype, contiguous in C order.
 
@@ -179,13 +177,13 @@ class Array(Exchange):
 
     def fill(self, value: Any, stream: Stream | None = None) -> None:
         """Enqueue a fill of every element with a value of the array's dtype."""
+        self._describe()  # what the usual case, which is written in C, looks at
         self._check_writable()
         element = element_bytes(value, self.dtype)
-        size = len(element)
         stream = self._used(self._stream(stream))
         if len(set(element)) == 1:
             _copies.fill(stream, self.ptr, element[0], 1, self.nbytes)
-        elif size in (2, 4):
+        elif (size := len(element)) in (2, 4):
             _copies.fill(stream, self.ptr, int.from_bytes(element, "little"), size, self.size)
         else:
             with _copies.relaxed():  # the memory is for this operation only
@@ -193,6 +191,10 @@ class Array(Exchange):
             host[...] = value
             # Not a copy of the program's: between pinned blocks that would wait (M5).
             _copies.copy_as(_copies.IN_ORDER, stream, self.ptr, host.ctypes.data, self.nbytes)
+
+    def _fill_failed(self, exc: Exception, stream: Stream | None) -> None:
+        """Raise what is right for an error of the core; called from C."""
+        raise _copies.failed(self._stream(stream), exc, "fill") from None
 
     def free(self, stream: Stream | None = None) -> None:
         """Free the memory of the array, and of all arrays that are parts of it, instead of with the last of them.
@@ -245,7 +247,7 @@ class Array(Exchange):
     def _used(self, stream: Stream, other: Any = None) -> Stream:
         """Note for another library's memory, here or in `other`, that work of a stream is on it."""
         for array in (self, other):
-            if isinstance(array, Array) and array._memory.foreign:
+            if isinstance(array, Array) and array._describe() is None and array._memory.foreign:
                 if not array._memory.ptr:
                     raise InvalidValueError("the array's memory was given back to its owner")
                 array._memory.record_stream(stream)
@@ -302,6 +304,9 @@ class Array(Exchange):
         if self._seen is None:
             self._seen = view(None, self.ptr, self.shape, self.dtype)
         return self._seen
+
+
+_handles.arrays(np.ndarray)
 
 
 def empty(shape: Any, dtype: Any = float, device: Any = None, stream: Stream | None = None) -> Array:

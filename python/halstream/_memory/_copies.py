@@ -24,6 +24,7 @@ __all__ = [
     "copy_rows_as",
     "copy_rows_blocking",
     "current",
+    "failed",
     "fill",
     "fill_blocking",
     "relaxed",
@@ -85,7 +86,7 @@ def raise_failed(stream: Any, exc: BaseException, operation: str, *owners: objec
             _hostfunc.hold(stream, *owners)
         raise exc
     try:
-        error = _failed(stream, exc, operation)
+        error = failed(stream, exc, operation)
     except BaseException as raised:
         if owners and raised is exc:
             _hostfunc.hold(stream, *owners)  # what a signal's handler raised
@@ -93,7 +94,8 @@ def raise_failed(stream: Any, exc: BaseException, operation: str, *owners: objec
     raise error from None
 
 
-def _failed(stream: Any, exc: Exception, operation: str) -> BaseException:
+def failed(stream: Any, exc: Exception, operation: str) -> BaseException:
+    """Return what the class of a stream makes of an error of the core."""
     if not isinstance(stream, Stream):
         return TypeError(f"{operation}() takes a halstream Stream, not {type(stream).__name__}")
     if isinstance(exc, OverflowError):
@@ -115,7 +117,7 @@ def copy_rows(stream: Stream, dst: int, dst_pitch: int, src: int, src_pitch: int
     try:
         _native.stream_copy_rows(stream._id, dst, dst_pitch, src, src_pitch, width, height)
     except Exception as exc:
-        raise _failed(stream, exc, "copy") from None
+        raise failed(stream, exc, "copy") from None
 
 
 def copy_blocking(dst: int, src: int, nbytes: int, device: Any = None) -> None:
@@ -187,7 +189,7 @@ def fill_blocking(dst: int, value: int, itemsize: int, count: int, device: Any =
     try:
         _native.stream_fill_blocking(stream._id, dst, value, itemsize, count)
     except Exception as exc:
-        raise _failed(stream, exc, "fill") from None
+        raise failed(stream, exc, "fill") from None
 
 
 def fill(stream: Stream, dst: int, value: int, itemsize: int, count: int) -> None:
@@ -207,7 +209,7 @@ def fill(stream: Stream, dst: int, value: int, itemsize: int, count: int) -> Non
     try:
         _stream_fill(stream._id, dst, value, itemsize, count)
     except Exception as exc:
-        raise _failed(stream, exc, "fill") from None
+        raise failed(stream, exc, "fill") from None
 
 
 def current(stream: Stream | None) -> Stream:

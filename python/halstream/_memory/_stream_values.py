@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .. import _native
 from .._core._stream import Stream
-from ._copies import _failed
+from ._copies import failed
 
 __all__ = ["ANY_BIT", "AT_LEAST", "EQUAL", "MISSING_BIT", "wait_value", "write_value"]
 
@@ -41,7 +41,7 @@ def write_value(stream: Stream, address: int, value: int) -> None:
     try:
         _native.stream_write_value(stream._id, address, value)
     except Exception as exc:
-        raise _failed(stream, exc, "write_value") from None
+        raise failed(stream, exc, "write_value") from None
 
 
 def wait_value(stream: Stream, address: int, value: int, condition: int) -> None:
@@ -71,4 +71,4 @@ def wait_value(stream: Stream, address: int, value: int, condition: int) -> None
     try:
         _native.stream_wait_value(stream._id, address, value, condition)
     except Exception as exc:
-        raise _failed(stream, exc, "wait_value") from None
+        raise failed(stream, exc, "wait_value") from None

@@ -8,7 +8,7 @@ from typing import Any
 from ... import _core as core
 from ... import _native
 from ..._core import _current
-from ..._core._base import Uncopied
+from ..._core._base import Uncopied, usual
 from ..._core._graph import Graph as _CoreGraph
 from ..._core._graph import GraphExec
 from ..._runtime import Owner
@@ -18,6 +18,7 @@ from ._errors import not_built as _not_built
 __all__ = ["Graph"]
 
 
+@usual("launch", "($self, stream=None)")
 class Graph(Uncopied):
     """cupy.cuda.Graph (14.2.0): an executable of what a stream has captured.
 
@@ -25,10 +26,11 @@ class Graph(Uncopied):
     of every stream of the capture, for what keeps them is the graph.
     """
 
-    __slots__ = ("_graph", "_run")
+    __slots__ = ("_graph", "_owner", "_run")
 
     _graph: _CoreGraph
     _run: GraphExec
+    _owner: Owner  #: of the executable
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise NotImplementedError(
@@ -41,6 +43,7 @@ class Graph(Uncopied):
         new._graph = object.__new__(_CoreGraph)
         new._graph._owner = owner
         new._run = new._graph.instantiate()
+        new._owner = new._run._owner
         return new
 
     def __repr__(self) -> str:
@@ -52,6 +55,10 @@ class Graph(Uncopied):
             _native.raw("executable_launch")(self._run._owner.ident, _id(stream))
         except RuntimeError as exc:
             raise _native.error(exc, ERRORS) from None
+
+    def _launch_failed(self, exc: Exception, stream: Any) -> None:
+        """Raise what is right for an error of the core; called from C."""
+        raise _native.error(exc, ERRORS) from None
 
     def upload(self, stream: Any = None) -> None:
         """Prepare the next launch on a stream, by default the current one, which is not to capture."""

@@ -10,12 +10,14 @@ import warnings
 import weakref
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from ... import _native
+from ..._core import _current
 from ..._core._capture import MODES, begin, end
 from ..._core._graph import Graph as CoreGraph
 from ..._core._graph import GraphExec
+from ..._errors import HalError
 from ..._runtime import collected, runtime
 from ..._sites import ROOT
 from .._errors import dialect_errors, error
@@ -180,7 +182,7 @@ class CapturedGraph:
         self._kept.capture_ended()
         self._graph = _ended(stream)
         self._ended = True
-        if not self._graph.nodes:
+        if not _native.graph_size(self._graph._id):
             warnings.warn(_EMPTY, UserWarning, stacklevel=_depth())
 
     def _finish(self) -> None:
@@ -203,7 +205,14 @@ class CapturedGraph:
         if self._run is None:
             self._instantiate()
         assert self._run is not None
-        _launched(self._run, current_stream())
+        device = _current.current_device()
+        stream = _current.current_stream(device)
+        if type(stream) is not Stream:
+            stream = Stream._current(device)
+        try:
+            self._run.launch(stream)
+        except HalError as exc:
+            _raised(exc)
 
     def _reset(self) -> None:
         """Give up what was captured; replays that were enqueued still run."""
@@ -274,5 +283,5 @@ def _ended(stream: Stream) -> CoreGraph:
 
 
 @dialect_errors
-def _launched(run: GraphExec, stream: Stream) -> None:
-    run.launch(stream)
+def _raised(exc: HalError) -> NoReturn:
+    raise exc

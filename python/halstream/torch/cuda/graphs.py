@@ -139,6 +139,9 @@ class CUDAGraph(CapturedGraph):
             self._retained.streams.add(current_stream())
         if self._ended and self._run is None:
             self.instantiate()
+        if not self._replay_start_hooks and not self._replay_end_hooks:  # as nearly always
+            self._replay()
+            return
         self._call(self._replay_start_hooks)
         try:
             self._replay()
