@@ -42,10 +42,14 @@ type streamKind struct {
 }
 
 // maxSpareStreams bounds how many streams a device keeps, of all kinds together, while the host holds none.
-const maxSpareStreams = 64
+const maxSpareStreams = 128
 
-// spareOfKind is how many streams of each kind in use a device has ready beyond those that are open.
-const spareOfKind = 8
+// How many streams of each kind in use a device has ready beyond those that are open: of the ordinary level as
+// many as torch makes for its pool. A GPU was seen to make the next stream only when no stream was held any more.
+const (
+	spareOfKind     = 8
+	spareOfOrdinary = 32
+)
 
 // earlyMarks is how many events of the driver a device makes at its start, by their flags.
 var earlyMarks = [eventFlavours]int{
@@ -154,8 +158,8 @@ func (p *spareStreams) surplus() []spareStream {
 	return removed
 }
 
-// lacks reports whether fewer streams of a kind are kept than there should be.
-func (p *spareStreams) lacks(kind streamKind) bool {
+// lacks reports whether fewer streams of a kind are kept than there should be, most.
+func (p *spareStreams) lacks(kind streamKind, most int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	n := 0
@@ -164,7 +168,7 @@ func (p *spareStreams) lacks(kind streamKind) bool {
 			n++
 		}
 	}
-	return n < spareOfKind && len(p.list) < maxSpareStreams
+	return n < most && len(p.list) < maxSpareStreams
 }
 
 // has reports whether a handle is that of a stream that is kept.
@@ -270,7 +274,11 @@ func (p *spareStreams) number(made *spareStream, ordinary uint8) {
 // refillStreams makes streams of a kind ready for later, while the device is idle: the driver
 // may wait for it to make one.
 func (d *Device) refillStreams(kind streamKind, doing string) {
-	for d.spares.lacks(kind) && d.Pending() == 0 {
+	most := spareOfKind
+	if d.isOrdinary(kind.level) {
+		most = spareOfOrdinary
+	}
+	for d.spares.lacks(kind, most) && d.Pending() == 0 {
 		s, err := d.makeStream(kind, doing)
 		if err != nil {
 			return // it is made when it is needed, and the error is reported then

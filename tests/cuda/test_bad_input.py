@@ -28,8 +28,8 @@ def test_a_stream_that_its_owner_destroyed(run_program: Program) -> None:
             exc = error(call)
             assert type(exc) is hs.InvalidHandleError and exc.code == 400 and "owner" in str(exc), repr(exc)
         s.describe()
-        exc = error(hs.Stream.from_handle, handle + 4096)
-        assert type(exc) is hs.InvalidHandleError and "owner" in str(exc) and hex(handle + 4096) in str(exc), exc
+        exc = error(hs.Stream.from_handle, handle + (1 << 20))
+        assert type(exc) is hs.InvalidHandleError and "owner" in str(exc) and hex(handle + (1 << 20)) in str(exc), exc
         # The device is not lost, and its streams go on.
         t.call(ran.append, 1)
         t.synchronize(timeout=10)
