@@ -249,7 +249,7 @@ def look_alike(bench: Bench) -> Outcome:
     if bench.fake:
         return absent("the driver is the look-alike")
     words = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--tb=short"]
-    driver = {"HALSTREAM_TEST_DRIVER": bench.library or "libcuda.so.1", "CUDA_DEVICE_MAX_CONNECTIONS": "32"}
+    driver = {"FAKECUDA_REAL_DRIVER": bench.library or "libcuda.so.1", "CUDA_DEVICE_MAX_CONNECTIONS": "32"}
     driver["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     words += (
         ["-p", "pytest_timeout", "--timeout=20"] if _has_timeout() else ["-c", _settings(bench), f"--rootdir={ROOT}"]

@@ -7,7 +7,7 @@ import os
 import pytest
 
 #: A driver to ask instead of the look-alike; each test then needs a process of its own.
-REAL = os.environ.get("HALSTREAM_TEST_DRIVER", "")
+REAL = os.environ.get("FAKECUDA_REAL_DRIVER", "")
 
 
 def fake_only(reason: str) -> pytest.MarkDecorator:
