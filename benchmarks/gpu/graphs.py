@@ -8,16 +8,25 @@ from .sides import Case, Side
 NODES = 100
 
 
-def add(side: Side, fill: str, how: tuple[str, str], launch: str, kernel: str = "", current: str = "") -> None:
+def add(
+    side: Side,
+    fill: str,
+    how: tuple[str, str],
+    launch: str,
+    kernel: str = "",
+    current: str = "",
+    sync: str = "s.synchronize()",
+) -> None:
     """Add the rows of a side.
 
     `fill` enqueues a fill of the memory x, `kernel` a kernel. `how` is what begins
     a capture and what ends it with an executable g. `current` makes the stream s
-    current, where a side needs that, and "None" in its place undoes it.
+    current, where a side needs that, and "None" in its place undoes it. `sync` waits
+    for the stream after a batch.
     """
     begin, end = how
     before = current.format("s") if current else "pass"
-    after = f"s.synchronize(); {current.format('None')}" if current else "s.synchronize()"
+    after = f"{sync}; {current.format('None')}" if current else sync
     for kind, each in (("fills", fill), ("kernels", kernel)):
         if not each:
             continue
@@ -74,4 +83,4 @@ def cupy_like(side: Side, kernel: str = "") -> None:
 def cuda_core(side: Side) -> None:
     """cuda.core, which builds graphs by a builder in the place of a stream."""
     how = "b = s.create_graph_builder(); b.begin_building('relaxed')", "g = b.end_building().complete()"
-    add(side, "", how, "{}.launch(s)", "launch(b, shape, k, x, v, n)")
+    add(side, "", how, "{}.launch(s)", "launch(b, shape, k, x, v, n)", sync="s.sync()")

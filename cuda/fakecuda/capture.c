@@ -45,6 +45,14 @@ CUresult capture_permits(int function, uint64_t handle) {
     return code;
 }
 
+/* Whether a capture is adding nodes to a graph: nobody can destroy that graph then. */
+bool captured_into(uint64_t graph) {
+    for (const struct capture *c = captures; c != NULL; c = c->next)
+        if (c->graph == graph)
+            return true;
+    return false;
+}
+
 /* Makes the captures of a context invalid; returns whether there is one. */
 bool capture_conflicts(const struct context *context, bool only_blocking) {
     bool any = false;

@@ -173,8 +173,11 @@ static CUresult elapsed(float *milliseconds, CUevent start_handle, CUevent end_h
         return code;
     if (milliseconds == NULL)
         return INVALID_VALUE;
-    if ((code = capture_asked(start)) != SUCCESS || (code = capture_asked(stop)) != SUCCESS)
-        return code;
+    /* Unlike a query, the question leaves a capture valid. */
+    if (start->capture != NULL || stop->capture != NULL)
+        return CAPTURED_EVENT;
+    if (start->stale || stop->stale)
+        return INVALID_VALUE;
     if (!start->recorded || !stop->recorded || (start->flags | stop->flags) & DISABLE_TIMING ||
         start->context != stop->context)
         return INVALID_HANDLE;

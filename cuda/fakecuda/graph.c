@@ -181,6 +181,8 @@ API cuGraphCreate(uint64_t *handle, unsigned int flags) {
 API cuGraphDestroy(uint64_t handle) {
     BEGIN(cuGraphDestroy, 0);
     struct graph *graph = table_get(&graphs, handle);
+    if (graph != NULL && captured_into(handle))
+        return end(ILLEGAL_STATE);
     if (graph == NULL || graph->owned)
         return end(INVALID_VALUE);
     graph_free(graph);

@@ -28,6 +28,9 @@ struct program *program_new(void);
 void program_unref(struct program *program);
 CUresult program_add(struct program *program, struct operation *operation, const size_t *after, size_t count);
 bool program_joined(const struct program *program, size_t first, const size_t *tips, size_t count);
+/* capture.c: whether a capture is adding nodes to a graph. */
+bool captured_into(uint64_t graph);
+
 /* The caller of the driver can destroy a graph only if it is not owned. */
 CUresult graph_new(struct program *program, bool owned, uint64_t *handle);
 void graph_give(uint64_t handle);

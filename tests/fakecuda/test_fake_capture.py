@@ -67,11 +67,13 @@ def test_what_is_captured_does_not_run_and_waits_join(cuda: Driver) -> None:
 
 @pytest.mark.parametrize("capture", [GLOBAL, THREAD_LOCAL, RELAXED])
 @pytest.mark.parametrize("thread", [GLOBAL, RELAXED])
-@pytest.mark.parametrize("question", ["cuEventQuery", "cuEventElapsedTime", "cuEventElapsedTime_v2"])
-def test_a_question_about_a_captured_event_breaks_the_capture(
-    cuda: Driver, capture: int, thread: int, question: str
+@pytest.mark.parametrize(
+    ("question", "breaks"), [("cuEventQuery", True), ("cuEventElapsedTime", False), ("cuEventElapsedTime_v2", False)]
+)
+def test_a_question_about_a_captured_event(
+    cuda: Driver, capture: int, thread: int, question: str, breaks: bool
 ) -> None:
-    """In each mode, that of the thread included: measured on a GPU."""
+    """A query breaks the capture in each mode, that of the thread included; times do not: measured on a GPU."""
     stream, other, event, memory = cuda.stream(), cuda.stream(), cuda.event(0), cuda.memory(16)
 
     def ask() -> int:
@@ -86,10 +88,11 @@ def test_a_question_about_a_captured_event_breaks_the_capture(
     assert cuda.cuThreadExchangeStreamCaptureMode(byref(mode)) == 0
     assert cuda.asked("cuStreamIsCapturing", stream, type=c_int) == 1
     assert ask() == CAPTURED_EVENT
-    assert cuda.asked("cuStreamIsCapturing", stream, type=c_int) == 2
-    assert cuda.cuStreamWaitEvent(other, event, 0) == INVALID_VALUE
+    assert cuda.asked("cuStreamIsCapturing", stream, type=c_int) == (2 if breaks else 1)
+    if breaks:
+        assert cuda.cuStreamWaitEvent(other, event, 0) == INVALID_VALUE
     assert cuda.cuThreadExchangeStreamCaptureMode(byref(mode)) == 0
-    assert cuda.cuStreamEndCapture(stream, byref(c_uint64())) == INVALIDATED
+    assert cuda.cuStreamEndCapture(stream, byref(c_uint64())) == (INVALIDATED if breaks else 0)
     assert ask() == INVALID_VALUE
     assert cuda.cuEventRecord(event, other) == 0
     assert cuda.cuEventSynchronize(event) == 0 and ask() == 0

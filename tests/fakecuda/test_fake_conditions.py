@@ -13,7 +13,7 @@ from fakecuda_help import INVALID_VALUE, LIMIT, Driver
 
 RELAXED, ASSIGN_DEFAULT, CONDITIONAL = 2, 1, 13
 IF, WHILE, SWITCH = 0, 1, 2
-SET, ADD, UPDATE_FAILURE, NOT_SUPPORTED = 1, 0, 910, 801
+SET, ADD, UPDATE_FAILURE, NOT_SUPPORTED, ILLEGAL_STATE = 1, 0, 910, 801, 401
 
 
 class Params(Structure):
@@ -134,7 +134,7 @@ def test_a_capture_tells_its_graph_and_what_comes_next(cuda: Driver) -> None:
     nodes = (c_uint64 * 2)()
     size = c_size_t(2)
     assert cuda.cuGraphGetNodes(graph.value, nodes, byref(size)) == 0 and after[0] == nodes[1]
-    assert cuda.cuGraphDestroy(graph.value) == INVALID_VALUE  # it is the capture's
+    assert cuda.cuGraphDestroy(graph.value) == ILLEGAL_STATE  # a capture adds to it: measured on a GPU
     assert cuda.cuStreamUpdateCaptureDependencies_v2(stream, byref(nodes), None, 1, ADD) == 0
     assert cuda.cuStreamGetCaptureInfo_v2(stream, *info) == 0 and count.value == 2
     assert cuda.cuStreamUpdateCaptureDependencies(stream, None, 0, SET) == 0

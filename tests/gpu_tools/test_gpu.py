@@ -109,6 +109,19 @@ def test_an_absent_sanitizer_is_no_failure(steps: Any, bench: Any, monkeypatch: 
     assert steps.sanitizer(bench)["outcome"] == "absent"
 
 
+def test_the_sanitizer_counts_no_codes_of_calls(
+    steps: Any, bench: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tool, said = tmp_path / "compute-sanitizer", tmp_path / "said"
+    tool.write_text(f"#!/bin/sh\necho \"$@\" > {said}\necho '--- PASS: TestConformance (1s)'\n")
+    tool.chmod(0o755)
+    program(bench, "exit 1")
+    monkeypatch.setattr(steps, "SANITIZERS", (str(tool),))
+    bench.fake = False
+    assert steps.sanitizer(bench)["outcome"] == "passed"
+    assert "--report-api-errors no" in said.read_text()
+
+
 def test_files_that_need_an_absent_package_are_found(steps: Any, tmp_path: Path) -> None:
     (tmp_path / "test_one.py").write_text("import json\nfrom no_such_package.part import thing\n")
     (tmp_path / "test_two.py").write_text("import json\nimport helper\nimport halstream\n")
