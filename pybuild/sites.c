@@ -120,7 +120,7 @@ static int same(const site *s, object **codes, const int *instructions, int n)
 static uint32_t site_up_to(object *f, int own, int program)
 {
     object *stack[DEPTH], *codes[DEPTH];
-    int instructions[DEPTH], n = 0;
+    int instructions[DEPTH], n = 0, inner = 1;
     uint64_t hash = 14695981039346656037u;
     if (f != NULL) Py_IncRef(f);
     while (f != NULL && n < DEPTH) {
@@ -128,10 +128,12 @@ static uint32_t site_up_to(object *f, int own, int program)
         codes[n] = PyFrame_GetCode(f);
         instructions[n] = instruction_of(f);
         hash = (hash ^ (uint64_t)(uintptr_t)codes[n]) * 1099511628211u;
-        /* Of the innermost, where it is the package's own, the function is enough: CPython 3.11 is at
-         * another instruction there once it has specialized the call. Of the program's the line counts. */
-        if (n == 0)
-            instructions[0] = own && halstream_code_kind(codes[0]) == CODE_OWN ? 0 : PyFrame_GetLineNumber(f);
+        /* Of the package's own functions at the inner end the function is enough: CPython 3.11 is at another
+         * instruction there once it has specialized a call. Of the program's that calls them the line counts. */
+        if (inner) {
+            inner = halstream_code_kind(codes[n]) == CODE_OWN;
+            instructions[n] = inner && (own || n > 0) ? 0 : PyFrame_GetLineNumber(f);
+        }
         hash = (hash ^ (uint64_t)(unsigned)instructions[n]) * 1099511628211u;
         n++;
         if (program && halstream_code_kind(codes[n - 1]) == CODE_PROGRAM) {
