@@ -58,6 +58,15 @@ static int instruction_of(object *f)
     return numbered ? numbered(f) : PyFrame_GetLineNumber(f);
 }
 
+/* A number for the call that a frame is in, by its place in the source where instructions do not tell. */
+static int call_of(object *code, object *f)
+{
+    int at = instruction_of(f), line, column, last_line, last_column;
+    if (halstream_unstable.code_location == NULL) return at;
+    if (!halstream_unstable.code_location(code, at, &line, &column, &last_line, &last_column) || column < 0) return at;
+    return (int)(((unsigned)line * 31 + (unsigned)column) * 1031 + ((unsigned)last_line * 31 + (unsigned)last_column));
+}
+
 static int grow(void **list, uint32_t *room, uint32_t need, size_t size)
 {
     if (need <= *room) return 1;
@@ -128,11 +137,12 @@ static uint32_t site_up_to(object *f, int own, int program)
         codes[n] = PyFrame_GetCode(f);
         instructions[n] = instruction_of(f);
         hash = (hash ^ (uint64_t)(uintptr_t)codes[n]) * 1099511628211u;
-        /* Of the package's own functions at the inner end the function is enough: CPython 3.11 is at another
-         * instruction there once it has specialized a call. Of the program's that calls them the line counts. */
+        /* Of the package's own functions at the inner end the function is enough, and of the program's that calls
+         * them the place of the call: specialized code is at other instructions. Of the innermost the line counts. */
         if (inner) {
             inner = halstream_code_kind(codes[n]) == CODE_OWN;
-            instructions[n] = inner && (own || n > 0) ? 0 : PyFrame_GetLineNumber(f);
+            if (inner && (own || n > 0)) instructions[n] = 0;
+            else instructions[n] = n == 0 ? PyFrame_GetLineNumber(f) : call_of(codes[n], f);
         }
         hash = (hash ^ (uint64_t)(unsigned)instructions[n]) * 1099511628211u;
         n++;
