@@ -100,7 +100,7 @@ func failed(s C.hs_status, doing string) *driver.Error {
 		return capturedElsewhere(doing)
 	}
 	if code == C.HS_INVALID_VALUE && concernsEvent(int(s>>32)) {
-		return recordedInCapture(doing)
+		return recordedInCapture(function, doing)
 	}
 	name, text := codeText(code)
 	kind := kinds[code]
@@ -136,9 +136,10 @@ func concernsEvent(function int) bool {
 
 // recordedInCapture is the error of a call that concerns an event whose latest record another library has captured, when
 // that capture has ended: a driver answers as if the event itself were wrong.
-func recordedInCapture(doing string) *driver.Error {
+func recordedInCapture(function, doing string) *driver.Error {
+	name, text := codeText(C.HS_INVALID_VALUE)
 	e := driver.Errorf(driver.Capture, doing, "the latest record of the event is in a capture of another library that has ended; "+
-		"record the event again")
+		"record the event again (%s failed with %s (%d): %s)", function, name, int(C.HS_INVALID_VALUE), text)
 	e.Code = C.HS_CAPTURED_EVENT
 	return e
 }
