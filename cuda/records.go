@@ -71,23 +71,6 @@ func (s *Stream) recordReached() (bool, error) {
 	return true, nil
 }
 
-// noteWait records behind a wait that was enqueued just now: to the driver one for a reached event is no work, also
-// where the legacy default stream has earlier work. Without a mark the stream counts as idle too early.
-func (s *Stream) noteWait() {
-	if !s.ordered {
-		return
-	}
-	m, err := s.dev.newMark(eventDisableTiming, "wait event")
-	if err != nil {
-		return
-	}
-	defer m.release()
-	var captured C.int
-	if s.dev.check(C.hs_record_behind(s.dev.ctx(), m.event, s.h, &captured), "wait event") == nil && captured == 0 {
-		s.noteRecord(m)
-	}
-}
-
 // dropRecord forgets the latest record.
 func (s *Stream) dropRecord() {
 	s.mu.Lock()

@@ -57,7 +57,6 @@ func (s *Stream) Wait(e driver.Event, limit int64, tag driver.Tag) (err error) {
 		if err != nil {
 			return err
 		}
-		s.noteWait()
 	}
 	if ev.opts.Counted {
 		return s.countWait(ev)
@@ -182,9 +181,5 @@ func (s *Stream) WaitStream(o driver.Stream, tag driver.Tag) (err error) {
 		return err
 	}
 	defer m.release()
-	if err := s.enqueuedOne(C.hs_wait_stream(s.dev.ctx(), s.h, other.dev.ctx(), other.h, m.event), doing); err != nil {
-		return err
-	}
-	s.noteWait()
-	return nil
+	return s.enqueuedOne(C.hs_wait_stream(s.dev.ctx(), s.h, other.dev.ctx(), other.h, m.event), doing)
 }

@@ -251,6 +251,8 @@ class Programs(RuleBasedStateMachine):
         self.probe.call(int)
         self.probe.synchronize(timeout=LIMIT)
         for line in self.lines:
+            if line.blocking and hs.backend() != "host":
+                continue  # to a driver records and waits in the implicit order of the default stream are no work
             if line.last is not None and not line.last.done():
                 assert not line.stream.query()
         for point in self.points:
