@@ -167,7 +167,7 @@ func TestC10_a_captured_function_runs_in_each_launch(t *testing.T) {
 	capture, r := capi.StreamCapture(s)
 	done(t, r)
 	require.Zero(t, capture)
-	_, err := StreamBeginCapture(int64(s), int64(hal.RelaxedMode), "", false)
+	_, err := StreamBeginCapture(int64(s), int64(hal.RelaxedMode), false)
 	require.NoError(t, err)
 	capture, r = capi.StreamCapture(s)
 	done(t, r)

@@ -373,8 +373,6 @@ int halstream_dispatch_install(uint64_t hooks_table)
         handle_type = PyDict_GetItemString(table, "handle");
         if (handle_type != NULL) Py_IncRef(handle_type);
     }
-    object *root = PyDict_GetItemString(table, "root");
-    if (root != NULL) halstream_callplace_install(PyUnicode_AsUTF8AndSize(root, NULL));
     object *type = PyDict_GetItemString(table, "class");
     for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
         object *text = PyDict_GetItemString(table, methods[i].doc);

@@ -16,18 +16,16 @@ import (
 	"halstream/hal/driver"
 )
 
-// packageRoot is the folder of the package, whose frames are not the program's; "" until
-// the first capture or graph.
+// packageRoot is the folder of the package, whose frames are not the program's.
 var packageRoot string
 
-func setRoot(root string) {
-	if packageRoot != "" {
-		return
-	}
+// PackageRoot says which folder is the package's, once, before any other call.
+func PackageRoot(root string) (zero int64, err error) {
 	packageRoot = root
 	folder := C.CString(root)
 	C.halstream_callplace_install(folder)
 	C.free(unsafe.Pointer(folder))
+	return 0, nil
 }
 
 // useGraphs lets graphs keep functions of Python's, and name places of the program.
@@ -64,20 +62,19 @@ func place(site uint32) string {
 	return found
 }
 
-// StreamBeginCapture makes a stream the origin of a capture. root is the folder of the
-// package. With lines the nodes keep where the program made the calls.
-func StreamBeginCapture(id, mode int64, root string, lines bool) (zero int64, err error) {
-	return beginCapture(id, mode, root, lines, (*hal.Stream).BeginCapture)
+// StreamBeginCapture makes a stream the origin of a capture. With lines the nodes keep where the
+// program made the calls.
+func StreamBeginCapture(id, mode int64, lines bool) (zero int64, err error) {
+	return beginCapture(id, mode, lines, (*hal.Stream).BeginCapture)
 }
 
 // StreamBeginOwnCapture is StreamBeginCapture with lines, also for the default stream of a framework that
 // has its own, for which the legacy default stream stands.
-func StreamBeginOwnCapture(id, mode int64, root string) (zero int64, err error) {
-	return beginCapture(id, mode, root, true, (*hal.Stream).BeginOwnCapture)
+func StreamBeginOwnCapture(id, mode int64) (zero int64, err error) {
+	return beginCapture(id, mode, true, (*hal.Stream).BeginOwnCapture)
 }
 
-func beginCapture(id, mode int64, root string, lines bool, begin func(*hal.Stream, *hal.Thread, hal.CaptureMode) error) (zero int64, err error) {
-	setRoot(root)
+func beginCapture(id, mode int64, lines bool, begin func(*hal.Stream, *hal.Thread, hal.CaptureMode) error) (zero int64, err error) {
 	return onStream(id, "begin capture", func(t *hal.Thread, s *hal.Stream) (int64, error) {
 		if mode < 0 || mode > 255 {
 			mode = 255
@@ -166,9 +163,8 @@ func CaptureModeExchange(mode int64) (before int64, err error) {
 	return int64(was), raise(err)
 }
 
-// GraphNew makes a graph without nodes. root is the folder of the package.
-func GraphNew(root string) (id int64, err error) {
-	setRoot(root)
+// GraphNew makes a graph without nodes.
+func GraphNew() (id int64, err error) {
 	return onRuntime(func(r *hal.Runtime) (int64, error) {
 		g, err := r.NewGraph(caller())
 		if err != nil {

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from .. import _native
 from .._errors import HalError, InvalidValueError
 from .._runtime import Owner
-from .._sites import ROOT
 from ._base import drain
 from ._graph import Graph
 from ._stream import Stream
@@ -98,13 +97,13 @@ def _words(exc: BaseException) -> str:
 def begin(stream: Stream, mode: int) -> None:
     """Begin a capture whose nodes keep the lines of the program; the number of its mode is CUDA's."""
     drain()  # graphs that were collected may keep much memory
-    _native.stream_begin_capture(stream._id, mode, ROOT, True)
+    _native.stream_begin_capture(stream._id, mode, True)
 
 
 def begin_own(stream: Stream, mode: int) -> None:
     """Begin a capture for a framework whose default stream is its own, for which the legacy default one stands."""
     drain()
-    _native.stream_begin_own_capture(stream._id, mode, ROOT)
+    _native.stream_begin_own_capture(stream._id, mode)
 
 
 def end(stream: Stream) -> Owner:

@@ -10,7 +10,6 @@ from .. import _native
 from .._errors import ClosedError, HalError, InvalidValueError
 from .._records import NodeRecord, decode
 from .._runtime import Owner
-from .._sites import ROOT
 from . import _hostfunc
 from ._base import Uncopied, drain, repr_after_fork, usual
 from ._device import Device, ordinal
@@ -59,7 +58,7 @@ class Graph(Uncopied):
 
     def __init__(self) -> None:
         drain()  # graphs that were collected may keep much memory
-        self._owner: Owner | None = Owner(_native.graph_new(ROOT))
+        self._owner: Owner | None = Owner(_native.graph_new())
 
     @repr_after_fork
     def __repr__(self) -> str:

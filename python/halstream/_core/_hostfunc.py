@@ -290,7 +290,6 @@ def _install() -> None:
     table: dict[str, Any] = {
         "class": _stream_class,
         "handle": _handles.StreamBase,
-        "root": _sites.ROOT,
         "spawn": _thread,
         "report": _report_number,
         "unreported": _report_unraised,

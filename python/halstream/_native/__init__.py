@@ -70,6 +70,7 @@ def _load() -> Any:
                         if type(value) is _Deferred:
                             setattr(module, key, getattr(ext, value.camel))
             ext.pybuild_StallHook(id(_endless))
+            ext.pybuild_PackageRoot(importlib.import_module("._sites", _PACKAGE).ROOT)
             importlib.import_module("._core._handles", _PACKAGE).connect(ext.calls)
             fresh = _ext is None  # unless a call from a finalizer has done all this meanwhile
             _ext = ext

@@ -7,7 +7,6 @@ import os
 from ... import _native
 from ..._core._picture import dot_text
 from ..._dialects._adapt import raising
-from ..._sites import ROOT
 from . import _constants as constants
 from ._errors import ERRORS, CUDARuntimeError, c_int, intptr, valid_capture
 from ._handles import Handle
@@ -32,7 +31,7 @@ _NO_FILE = 304
 def streamBeginCapture(stream: int, mode: int = constants.streamCaptureModeRelaxed) -> None:
     """cupy.cuda.runtime.streamBeginCapture (14.2.0)."""
     handle, number = intptr(stream), c_int(mode)
-    _native.stream_begin_capture(Handle.find(handle)._id, number, ROOT, True)
+    _native.stream_begin_capture(Handle.find(handle)._id, number, True)
 
 
 @raising(ERRORS)

@@ -12,7 +12,6 @@ from ..._core import _current, _interop
 from ..._dialects._adapt import raising
 from ..._errors import WrongDeviceError
 from ..._runtime import Owner
-from ..._sites import ROOT
 from ._constants import streamCaptureModeRelaxed
 from ._devices import getDeviceCount
 from ._errors import ERRORS, c_int, valid_capture
@@ -86,7 +85,7 @@ class _BaseStream(core.Stream):
             raise RuntimeError("cannot capture on the default (legacy) stream")
         number = streamCaptureModeRelaxed if mode is None else c_int(mode)
         try:
-            _native.raw("stream_begin_capture")(self._id, number, ROOT, True)
+            _native.raw("stream_begin_capture")(self._id, number, True)
         except RuntimeError as exc:
             raise self._fail(exc, "begin_capture") from None
 
