@@ -12,7 +12,7 @@ APT := $(if $(filter 0,$(shell id -u)),,sudo -n )apt-get
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: build run test test-browser test-notebook test-campaign test-all test-versions test-cuda-fake header-check kernels-check oracle-cuda oracle-cupy-graph test-torch torch-wheels torch-programs torch-opinfo interop acl-library acl-c bench-c lint lint-go format contract mutants fuzz soak faults trust test-ascend-fake paddle-programs docs gallery graphviz \
-	bench bench-torch gpu gpu-pack wheel wheels wheels-macos wheel-free-threaded test-free-threaded sdist smoke clean test-cuda-queues
+	bench bench-torch gpu gpu-pack wheel wheels wheels-macos wheel-free-threaded test-free-threaded sdist smoke clean test-cuda-queues test-cuda-one-device
 
 # The environment for development: the package is installed in place, so Python
 # files count as they are; the extension is compiled again when its inputs change.
@@ -87,6 +87,11 @@ CONNECTIONS := 32 8 4 2
 test-cuda-queues: build
 	set -e; for n in $(CONNECTIONS); do echo "== $$n hardware queues"; \
 		FAKECUDA_PROFILE=silicon CUDA_DEVICE_MAX_CONNECTIONS=$$n $(PYTEST) --backend=cuda-fake $(ON_CUDA); done
+
+# The Python suites on a driver with one device: what fails there needs a second one, and belongs into
+# tests/second_device.txt, or is wrong.
+test-cuda-one-device: build
+	FAKECUDA_DEVICES=1 $(PYTEST) --backend=cuda-fake $(addprefix tests/, conformance dialects interop process property protocols)
 
 # The declarations of the CUDA driver in cuda/ against NVIDIA's own headers of the oldest and the
 # newest supported toolkit, which it installs into build/headers. For example HEADERS=13.5 for one.

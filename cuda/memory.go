@@ -88,7 +88,7 @@ func (d *Device) makeRoom(doing string) (bool, error) {
 	if l.pool == 0 {
 		return true, nil
 	}
-	_, made, err := d.forSome("cuMemPoolTrimTo", doing, func() C.hs_status { return C.hs_pool_trim(l.ctx, l.pool) }, nil)
+	_, made, err := d.withLimit("cuMemPoolTrimTo", doing, func() C.hs_status { return C.hs_pool_trim(l.ctx, l.pool) }, nil)
 	return made, err
 }
 
@@ -137,7 +137,7 @@ func (d *Device) allocate(l *live, size uint64, fromPool bool, doing string) (C.
 		do = func() C.hs_status { return C.hs_alloc_pool(l.ctx, C.uint64_t(size), l.pool, l.internal, &addr) }
 		undo = func() { C.hs_free_pool(l.ctx, addr, l.internal) }
 	}
-	s, returned, err := d.forSome(call, doing, do, undo)
+	s, returned, err := d.withLimit(call, doing, do, undo)
 	if err != nil {
 		return 0, 0, err
 	}

@@ -53,16 +53,16 @@ func (d *Device) patiently(call, doing string, do func() C.hs_status, undo func(
 		defer d.mayDrain(call)()
 		return do(), nil
 	}
-	status, _, err := d.elsewhere(lock, forever, call, doing, do, undo)
+	status, _, err := d.onAnotherThread(lock, forever, call, doing, do, undo)
 	return status, err
 }
 
 // forever is no limit.
 const forever = -1
 
-// forSome is patiently for a call that needs memory or gives it back, and reports whether it has returned. While a
+// withLimit is patiently for a call that needs memory or gives it back, and reports whether it has returned. While a
 // device may wait for the host it waits stallMost at most: the work that the driver waits for may wait for the caller.
-func (d *Device) forSome(call, doing string, do func() C.hs_status, undo func()) (C.hs_status, bool, error) {
+func (d *Device) withLimit(call, doing string, do func() C.hs_status, undo func()) (C.hs_status, bool, error) {
 	if !d.drv.stalls() {
 		return do(), true, nil
 	}
@@ -70,15 +70,15 @@ func (d *Device) forSome(call, doing string, do func() C.hs_status, undo func())
 	if l := d.state(); l != nil && l.drains.Load() {
 		limit = min(limit, asideLimit) // no call waits as long again
 	}
-	status, returned, err := d.elsewhere(pythonLock.unlock(), limit, call, doing, do, undo)
+	status, returned, err := d.onAnotherThread(pythonLock.unlock(), limit, call, doing, do, undo)
 	if l := d.live.Load(); l != nil && err == nil {
 		l.drains.Store(!returned)
 	}
 	return status, returned, err
 }
 
-// elsewhere lets another thread make a call, for at most limit nanoseconds, and takes Python's lock back if lock is one.
-func (d *Device) elsewhere(lock unsafe.Pointer, limit int64, call, doing string, do func() C.hs_status,
+// onAnotherThread lets another thread make a call, for at most limit nanoseconds, and takes Python's lock back if lock is one.
+func (d *Device) onAnotherThread(lock unsafe.Pointer, limit int64, call, doing string, do func() C.hs_status,
 	undo func()) (status C.hs_status, returned bool, err error) {
 	var answer C.hs_status
 	w := d.apart(call, func() bool { answer = do(); return answer == 0 }, undo)

@@ -171,7 +171,7 @@ func (d *Driver) AllocHost(size uint64) (uint64, error) {
 	s, err := allocate()
 	if err == nil && outOfMemory(s) {
 		var drained bool
-		_, drained, err = dev.forSome("cuMemFreeHost", doing, func() C.hs_status { p.drain(d); return 0 }, nil)
+		_, drained, err = dev.withLimit("cuMemFreeHost", doing, func() C.hs_status { p.drain(d); return 0 }, nil)
 		if err == nil && drained {
 			s, err = allocate()
 		}

@@ -107,25 +107,25 @@ func (s *Stream) idlePoint() *idlePoint {
 
 // Wait implements driver.Point.
 func (r *idlePoint) Wait(limit int64) bool {
-	if r.record == nil {
-		return r.await(limit)
-	}
 	clock := stopwatch()
-	if !r.await(limit) {
+	if !r.awaitStream(limit) {
 		return false
 	}
-	left := limit
-	if limit > 0 {
-		left = max(0, limit-clock())
-	}
-	if !r.record.Wait(left) {
-		return false
+	if r.record != nil {
+		left := limit
+		if limit > 0 {
+			left = max(0, limit-clock())
+		}
+		if !r.record.Wait(left) {
+			return false
+		}
 	}
 	r.stream.setReached(r.place)
 	return true
 }
 
-func (r *idlePoint) await(limit int64) bool {
+// awaitStream waits until the driver counts the stream as idle.
+func (r *idlePoint) awaitStream(limit int64) bool {
 	s := r.stream
 	d := s.dev
 	var refused refusals
@@ -161,9 +161,6 @@ func (r *idlePoint) await(limit int64) bool {
 				return false
 			}
 			continue
-		}
-		if r.record == nil {
-			s.setReached(r.place)
 		}
 		return true
 	}

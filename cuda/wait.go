@@ -181,5 +181,9 @@ func (s *Stream) WaitStream(o driver.Stream, tag driver.Tag) (err error) {
 		return err
 	}
 	defer m.release()
-	return s.enqueuedOne(C.hs_wait_stream(s.dev.ctx(), s.h, other.dev.ctx(), other.h, m.event), doing)
+	if err := s.enqueuedOne(C.hs_wait_stream(s.dev.ctx(), s.h, other.dev.ctx(), other.h, m.event), doing); err != nil {
+		return err
+	}
+	other.noteRecord(m)
+	return nil
 }

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from .answers_order import Answer, hold_by_function
+from .answers_order import SETTLE_S, Answer, hold_by_function
 from .driver import Driver, handle, size, u32, u64
 
 
@@ -80,7 +80,7 @@ def hardware_queues(driver: Driver) -> Answer:
                 for word, stream in zip(words, streams, strict=True):
                     address = u64(ctypes.addressof(word))
                     driver.need("cuStreamWriteValue32_v2", stream, address, u32(number), u32(0))
-                time.sleep(0.05)
+                time.sleep(SETTLE_S)
                 blocked = [i for i, word in enumerate(words) if word.value != number and i != held]
                 release()
                 driver.need("cuCtxSynchronize")
@@ -130,7 +130,7 @@ def copies_beside_holds(driver: Driver) -> Answer:
                 work(first, held, there)
             late = []
             for kind in kinds:
-                end = time.monotonic() + 0.05
+                end = time.monotonic() + SETTLE_S
                 work(kind, other, here)
                 while driver.cu("cuStreamQuery", other) and time.monotonic() < end:
                     pass
@@ -183,12 +183,12 @@ def event_between_holds(driver: Driver) -> Answer:
             copy(second, other)
             driver.need("cuMemsetD8Async", other, ctypes.c_ubyte(1), size(count), second)
             copy(second, other)
-            time.sleep(0.02)
+            time.sleep(SETTLE_S)
             row: Answer = {"event at first": driver.cu("cuEventQuery", event)}
             early.open()
-            time.sleep(0.02)
+            time.sleep(SETTLE_S)
             task.open()
-            time.sleep(0.1)
+            time.sleep(SETTLE_S)
             row |= {"event": driver.cu("cuEventQuery", event), "stream": driver.cu("cuStreamQuery", second)}
             late.open()
             driver.need("cuCtxSynchronize")

@@ -13,6 +13,8 @@ from .ptx import FILL
 Answer = dict[str, Any]
 LEGACY = handle(1)
 HELD_S = 0.3
+#: What is not held has ended after so long, on any GPU: no event tells that something does not happen.
+SETTLE_S = 0.05
 HostFunction = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
@@ -55,7 +57,7 @@ def legacy_order(driver: Driver) -> Answer:
                 driver.need("cuMemsetD8Async", memory, ctypes.c_ubyte(1), size(16), stream)
             if what == "wait":
                 driver.need("cuStreamWaitEvent", stream, earlier, u32(0))
-            time.sleep(0.05)
+            time.sleep(SETTLE_S)
             row: Answer = {"query of the stream": driver.cu("cuStreamQuery", stream)}
             row["query of the event"] = driver.cu("cuEventQuery", event)
             sync = Beside(context, driver, lambda stream=stream: driver.cu("cuStreamSynchronize", stream))
@@ -86,7 +88,7 @@ def context_wait(driver: Driver) -> Answer:
     for name, stream in (("before", before), ("after", after)):
         found[f"query of a stream made {name}"] = driver.cu("cuStreamQuery", stream)
         driver.need("cuMemsetD8Async", memory, ctypes.c_ubyte(1), size(16), stream)
-        time.sleep(0.05)
+        time.sleep(SETTLE_S)
         found[f"query of a stream made {name}, with a fill"] = driver.cu("cuStreamQuery", stream)
     hold.open()
     driver.need("cuCtxSynchronize")

@@ -137,28 +137,30 @@ API cuStreamBatchMemOp_v2(CUstream stream, unsigned int count, struct parameters
     return end(flags != 0 ? INVALID_VALUE : batch(stream, list, count));
 }
 
+/* One operation, as the calls for single values make it. */
+static CUresult single(CUstream stream, int32_t operation, CUdeviceptr address, uint64_t value, unsigned flags) {
+    struct parameters one = {.operation = operation, .address = address, .value = value, .flags = flags};
+    return batch(stream, &one, 1);
+}
+
 API cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr address, uint32_t value, unsigned int flags) {
     BEGIN(cuStreamWaitValue32_v2, stream > STREAM_PER_THREAD ? stream : 0);
-    struct parameters one = {.operation = WAIT_32, .address = address, .value = value, .flags = flags};
-    return end(batch(stream, &one, 1));
+    return end(single(stream, WAIT_32, address, value, flags));
 }
 
 API cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr address, uint32_t value, unsigned int flags) {
     BEGIN(cuStreamWriteValue32_v2, stream > STREAM_PER_THREAD ? stream : 0);
-    struct parameters one = {.operation = WRITE_32, .address = address, .value = value, .flags = flags};
-    return end(batch(stream, &one, 1));
+    return end(single(stream, WRITE_32, address, value, flags));
 }
 
 API cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr address, uint64_t value, unsigned int flags) {
     BEGIN(cuStreamWaitValue64_v2, stream > STREAM_PER_THREAD ? stream : 0);
-    struct parameters one = {.operation = WAIT_64, .address = address, .value = value, .flags = flags};
-    return end(batch(stream, &one, 1));
+    return end(single(stream, WAIT_64, address, value, flags));
 }
 
 API cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr address, uint64_t value, unsigned int flags) {
     BEGIN(cuStreamWriteValue64_v2, stream > STREAM_PER_THREAD ? stream : 0);
-    struct parameters one = {.operation = WRITE_64, .address = address, .value = value, .flags = flags};
-    return end(batch(stream, &one, 1));
+    return end(single(stream, WRITE_64, address, value, flags));
 }
 
 struct node_parameters {

@@ -250,8 +250,7 @@ class Programs(RuleBasedStateMachine):
         self.probe.call(int)  # what is not really held comes to rest in the meantime
         self.probe.synchronize(timeout=LIMIT)
         for line in self.lines:
-            # To a driver records and waits in the implicit order of the default stream are no work.
-            if (not line.blocking or hs.backend() == "host") and line.last is not None and not line.last.done():
+            if line.last is not None and not line.last.done():
                 assert not line.stream.query()
         for point in self.points:
             if point.recorded is not None and not point.recorded.done():

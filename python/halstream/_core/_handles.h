@@ -114,6 +114,9 @@ Entry *entry_new(PyObject *key, PyObject *stream, PyObject *below, PyObject *res
 
 /* Calls self.NAME(*args, **keywords). */
 PyObject *handles_python(PyObject *self, PyObject *name, PyObject *const *args, Py_ssize_t n, PyObject *keywords);
+/* Gives the exception that is set to self.NAME(exception, argument), which raises what is right, or makes the call
+ * again. Exceptions of handlers of signals stay. */
+PyObject *handles_answer(PyObject *self, PyObject *name, PyObject *argument);
 /* Gives the exception of a call of the core to self._raise, which raises what the object's class makes
  * of it. Other exceptions, of handlers of signals, stay. */
 PyObject *handles_failed(PyObject *self, const char *operation, PyObject *operand);

@@ -119,18 +119,10 @@ static bool nothing_left(void)
     return false;
 }
 
-/* Gives the exception that is set to self.NAME(exception, nbytes), which raises what is right or makes
- * the block. */
+/* handles_answer for a block, whose Python code makes the block or raises. */
 static int answer(PyObject *self, PyObject *name, PyObject *nbytes)
 {
-    if (!PyErr_ExceptionMatches(PyExc_RuntimeError)) return -1;
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
-    PyErr_NormalizeException(&type, &value, &traceback);
-    PyObject *none = PyObject_CallMethodObjArgs(self, name, value, nbytes, NULL);
-    Py_XDECREF(type);
-    Py_XDECREF(value);
-    Py_XDECREF(traceback);
+    PyObject *none = handles_answer(self, name, nbytes);
     Py_XDECREF(none);
     return none == NULL ? -1 : 0;
 }

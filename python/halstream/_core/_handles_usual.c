@@ -7,15 +7,13 @@
 #include <math.h>
 #include <string.h>
 
-/* Gives the exception that is set to self.NAME(exception, stream), which raises what is right, or makes
- * the call again. Exceptions of handlers of signals stay. */
-static PyObject *answer(PyObject *self, PyObject *name, PyObject *stream)
+PyObject *handles_answer(PyObject *self, PyObject *name, PyObject *argument)
 {
     if (!PyErr_ExceptionMatches(PyExc_RuntimeError)) return NULL;
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
     PyErr_NormalizeException(&type, &value, &traceback);
-    PyObject *result = PyObject_CallMethodObjArgs(self, name, value, stream, NULL);
+    PyObject *result = PyObject_CallMethodObjArgs(self, name, value, argument, NULL);
     Py_XDECREF(type);
     Py_XDECREF(value);
     Py_XDECREF(traceback);
@@ -52,7 +50,7 @@ static PyObject *graph_launch(PyObject *self, PyObject *const *args, Py_ssize_t 
     Py_DECREF(owner);
     if (PyErr_Occurred()) return NULL;
     handles_calls.executable_launch(id, stream);
-    if (PyErr_Occurred()) return answer(self, name_launch_failed, args[0]);
+    if (PyErr_Occurred()) return handles_answer(self, name_launch_failed, args[0]);
     Py_RETURN_NONE;
 }
 
@@ -152,7 +150,7 @@ static PyObject *array_fill(PyObject *self, PyObject *const *args, Py_ssize_t n,
         Py_INCREF(Py_None);
         result = Py_None;
     } else if (done < 0) {
-        result = answer(self, name_fill_failed, n == 2 ? args[1] : Py_None);
+        result = handles_answer(self, name_fill_failed, n == 2 ? args[1] : Py_None);
     }
 slowly:
     if (done == 0) result = handles_python(self, name_fill, args, n, keywords);
@@ -229,7 +227,7 @@ static PyObject *pointer_fill(PyObject *self, PyObject *const *args, Py_ssize_t 
         int64_t capture = 0;
         if (!PyErr_Occurred()) capture = handles_calls.stream_fill(id_of(stream), (int64_t)address, value & 0xff, 1, size);
         if (PyErr_Occurred()) {
-            result = answer(self, name_fill_failed, stream);
+            result = handles_answer(self, name_fill_failed, stream);
         } else if (capture == 0 || keep(self, stream, capture) == 0) {
             Py_INCREF(Py_None);
             result = Py_None;
@@ -254,7 +252,7 @@ static PyObject *pointer_copy(PyObject *self, PyObject *const *args, Py_ssize_t 
         int64_t capture = 0, on = id_of(stream);
         if (!PyErr_Occurred()) capture = handles_calls.stream_copy_async(on, (int64_t)target, (int64_t)source, size);
         if (PyErr_Occurred()) {
-            result = answer(self, name_copy_failed, stream);
+            result = handles_answer(self, name_copy_failed, stream);
         } else if (capture == 0 || (keep(self, stream, capture) == 0 && keep(args[0], stream, capture) == 0)) {
             Py_INCREF(Py_None);
             result = Py_None;
