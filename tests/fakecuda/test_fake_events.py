@@ -198,8 +198,9 @@ def test_all_later_work_of_a_context_waits(cuda: Driver) -> None:
         assert cuda.cuStreamQuery(stream) == 0, "it has no work yet"
         assert cuda.cuStreamSynchronize(stream) == 0
         assert cuda.cuStreamWriteValue32_v2(stream, word.address, 1, 0) == 0
-    # No stream is free that could show that all had time to go on.
-    assert not time.sleep(0.02) and [word.value for word in words] == [0, 0]
+    # Every stream of the context waits, so no other one can show that the writes had time to run.
+    time.sleep(0.02)
+    assert [word.value for word in words] == [0, 0]
     assert [cuda.cuStreamQuery(before), cuda.cuStreamQuery(after)] == [NOT_READY] * 2
     gate.value = 1
     assert [cuda.cuStreamSynchronize(before), cuda.cuStreamSynchronize(after)] == [0, 0]
