@@ -20,8 +20,8 @@ import (
 	"halstream/hal"
 )
 
-// Limit is how long a wait may take before it counts as never ending.
-const Limit = 10 * time.Second
+// Limit is how long a wait may take before it counts as never ending, on a machine with much else to do.
+const Limit = 30 * time.Second
 
 // Ability is something a backend may have or not.
 type Ability uint
