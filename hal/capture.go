@@ -72,7 +72,7 @@ type Capture struct {
 	cause    error  // of the invalidation
 	causedAt string // the place in the program, behind " at"
 	ended    bool
-	recorded bool // an event, which is no node
+	records  bool // an event was recorded, which is no node
 	branches map[*Stream]*branch
 	calls    calls
 }
@@ -82,12 +82,6 @@ type branch struct {
 	tails []*Node // that the next node comes after; others may have this slice, so its elements never change
 	site  uint32  // where the stream was pulled in
 	made  int     // nodes
-}
-
-// capturedRecord is what an event stands for that was recorded on a capturing stream.
-type capturedRecord struct {
-	capture *Capture
-	tails   []*Node
 }
 
 // BeginCapture makes s the origin of a capture: work enqueued on it does not run, but

@@ -7,28 +7,32 @@ import (
 	"halstream/hal/driver"
 )
 
-// CapturedCallsMost is how many functions a list of captured ones has room for.
+// CapturedCallsMost is how many functions and records a list of captured ones has room for.
 const CapturedCallsMost = 1 << 10
 
-// CapturedCall is a function that was added to a capture without a call of the runtime.
+// CapturedCall is a function that was added to a capture without a call of the runtime, or a record of an event.
 type CapturedCall struct {
-	Token uint64
-	Site  uint32
-	// Lane is what CaptureFunc returned for the stream. With LinkedCall the function is
+	Token uint64 // of the function; of a record the number that its event stands for
+	Site  uint32 // of the function
+	// Lane is what CaptureFunc or CaptureRecord returned for the stream. With LinkedCall the function is
 	// released with the one that was added before it to the same capture.
 	Lane uint32
 }
 
-// LinkedCall is a bit of CapturedCall.Lane.
-const LinkedCall uint32 = 1 << 31
+// Bits of CapturedCall.Lane.
+const (
+	LinkedCall uint32 = 1 << 31
+	RecordCall uint32 = 1 << 30 // a record, which has a greater number than those before it
+	laneBits          = RecordCall - 1
+)
 
-// CapturedCalls is a list of functions that are part of a capture. Who has captured a
-// function with it adds more without a call of the runtime, on the same streams, until
+// CapturedCalls is a list of functions and records that are part of a capture. Who has captured
+// one with it adds more without a call of the runtime, on the same streams, until
 // the capture ends or is invalidated. At most one thread at a time adds to it, or
-// captures with it; the runtime takes functions from it at any time.
+// captures with it; the runtime takes from it at any time.
 //
 // It may lie in memory of C's, whose code does the same as Add: the highest bit of the
-// word says that functions are taken, the others how many there are.
+// word says that more are taken, the others how many there are.
 //
 // Contract: G15.
 type CapturedCalls struct {
@@ -38,7 +42,7 @@ type CapturedCalls struct {
 
 const listOpen uint64 = 1 << 63
 
-// Add adds one function and reports whether the list still took it.
+// Add adds one function or record and reports whether the list still took it.
 func (l *CapturedCalls) Add(call CapturedCall) bool {
 	n := l.word.Load()
 	if n < listOpen || n == listOpen|CapturedCallsMost {
@@ -48,19 +52,26 @@ func (l *CapturedCalls) Add(call CapturedCall) bool {
 	return l.word.CompareAndSwap(n, n+1)
 }
 
-// calls are the functions of a capture that are not nodes yet. Nodes are made of them
-// when something asks for those: a program captures in a loop that is to be short. The
+// calls are the functions and records of a capture that are not nodes and places yet. These are made
+// when something asks for them: a program captures in a loop that is to be short. The
 // mutex of the graph guards it.
 type calls struct {
-	list   *CapturedCalls // nil: closed
-	taken  uint64         // of the list
-	lanes  []*Stream      // by the number that callers have for them
-	queued []CapturedCall // taken from the list, or given to CaptureFunc
+	list    *CapturedCalls // nil: closed
+	taken   uint64         // of the list
+	lanes   []*Stream      // by the number that callers have for them
+	queued  []CapturedCall // taken from the list, or given to CaptureFunc and CaptureRecord
+	records []numbered     // in the order of their numbers
+}
+
+// numbered is a record of which only its caller knows the event.
+type numbered struct {
+	number uint64
+	tails  []*Node // what the stream had then
 }
 
 // CaptureFunc is HostFunc on a capturing stream, for a caller that knows where the program
 // makes the call: that is the site of the node. It reports false with nothing done if s does
-// not capture. From then on more functions can be added to list, with the number of s that is
+// not capture. From then on more functions and records can be added to list, with the number of s that is
 // returned; -1 if they cannot. What other captures have in the list is taken from it, and
 // fresh says that the numbers of their streams are not valid any more.
 //
@@ -75,9 +86,39 @@ func (s *Stream) CaptureFunc(t *Thread, token uint64, site uint32, list *Capture
 	if c == nil {
 		return -1, false, false, nil
 	}
-	if c.legacy != nil || c.builds() || s.ctx != nil && !t.ChecksContext || s.opts.BlockHost {
+	if !c.takesCalls(t, s) {
 		return -1, false, true, c.addFunc(s, token, Accesses{}, site)
 	}
+	lane, fresh, err = c.addCall(s, "call", list, CapturedCall{Token: token, Site: site})
+	return lane, fresh, true, err
+}
+
+// CaptureRecord is Record on a capturing stream of an event that only the caller knows, under a number
+// greater than those of its earlier records; see NewCapturedEvent. It returns what CaptureFunc does, and
+// reports false with nothing done if s does not capture, or only Record can tell what happens.
+//
+// # Errors: as for Record.
+//
+// Contract: G1, G15.
+func (s *Stream) CaptureRecord(t *Thread, number uint64, list *CapturedCalls) (lane int, fresh, captured bool, err error) {
+	if err := s.checkEnqueue(t, "record"); err != nil {
+		return -1, false, false, err
+	}
+	c := s.capture.Load()
+	if c == nil || !c.takesCalls(t, s) {
+		return -1, false, false, nil
+	}
+	lane, fresh, err = c.addCall(s, "record", list, CapturedCall{Token: number, Lane: RecordCall})
+	return lane, fresh, true, err
+}
+
+// takesCalls reports whether what is captured on s may be added to a list: nothing has to be checked for each call.
+func (c *Capture) takesCalls(t *Thread, s *Stream) bool {
+	return c.legacy == nil && !c.builds() && (s.ctx == nil || t.ChecksContext) && !s.opts.BlockHost
+}
+
+// addCall adds a function or a record, and lets the caller add more to list.
+func (c *Capture) addCall(s *Stream, op string, list *CapturedCalls, call CapturedCall) (lane int, fresh bool, err error) {
 	before := c.rt.captures.lend(list, c)
 	if before != nil {
 		before.graph.mu.Lock()
@@ -87,11 +128,11 @@ func (s *Stream) CaptureFunc(t *Thread, token uint64, site uint32, list *Capture
 	g := c.graph
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if err := c.usableLocked(s, "call"); err != nil {
+	if err := c.usableLocked(s, op); err != nil {
 		if c.ended {
 			c.rt.captures.takeBack(c) // its end has done that before the list was lent
 		}
-		return -1, false, true, err
+		return -1, false, err
 	}
 	c.takeCalls()
 	fresh = c.calls.list != list
@@ -100,9 +141,12 @@ func (s *Stream) CaptureFunc(t *Thread, token uint64, site uint32, list *Capture
 		c.calls.list, c.calls.taken = list, 0
 	}
 	lane = c.lane(s)
-	g.keep.addToken(token)
-	c.calls.queued = append(c.calls.queued, CapturedCall{Token: token, Site: site, Lane: uint32(lane)})
-	return lane, fresh, true, nil
+	if call.Lane&RecordCall == 0 {
+		g.keep.addToken(call.Token)
+	}
+	call.Lane |= uint32(lane)
+	c.calls.queued = append(c.calls.queued, call)
+	return lane, fresh, nil
 }
 
 // lend notes that list belongs to c, and returns another capture that it belonged to before.
@@ -154,7 +198,7 @@ func (c *Capture) lane(s *Stream) int {
 	return len(c.calls.lanes) - 1
 }
 
-// takeCalls takes the functions that were added to the list. The caller holds the graph's mu.
+// takeCalls takes what was added to the list. The caller holds the graph's mu.
 func (c *Capture) takeCalls() {
 	list := c.calls.list
 	if list == nil {
@@ -169,7 +213,7 @@ func (c *Capture) takeCalls() {
 	c.graph.keep.addCalls(added)
 }
 
-// closeCalls takes the functions that were added to the list, to which no more can be added
+// closeCalls takes what was added to the list, to which no more can be added
 // afterwards. The caller holds the graph's mu.
 func (c *Capture) closeCalls() {
 	if c.calls.list != nil {
@@ -179,15 +223,19 @@ func (c *Capture) closeCalls() {
 	}
 }
 
-// makeNodes makes nodes of the functions that were captured and are none yet. Whoever looks
-// at the nodes of a graph, or at what the next one of a stream comes after, calls it first.
+// makeNodes makes nodes of the functions that were captured and are none yet, and places of the records. Whoever
+// looks at the nodes of a graph, or at what the next one of a stream comes after, calls it first.
 // The caller holds the graph's mu.
 func (c *Capture) makeNodes() {
 	c.takeCalls()
 	g := c.graph
 	for _, call := range c.calls.queued {
-		s := c.calls.lanes[call.Lane&^LinkedCall]
+		s := c.calls.lanes[call.Lane&laneBits]
 		b := c.branches[s]
+		if call.Lane&RecordCall != 0 {
+			c.calls.records = append(c.calls.records, numbered{call.Token, b.tails})
+			continue
+		}
 		made := g.place()
 		made.kind, made.token, made.site = driver.CallNode, call.Token, call.Site
 		made.device, made.level, made.stream = s.dev.ordinal, s.level, s
@@ -199,6 +247,7 @@ func (c *Capture) makeNodes() {
 	c.calls.queued = nil
 	if c.ended {
 		g.capture = nil
+		c.calls.records = nil
 	}
 }
 

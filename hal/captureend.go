@@ -68,6 +68,7 @@ func (c *Capture) end(op string) (*Graph, error) {
 	}
 	c.ended = true
 	c.closeCalls()
+	listed := c.calls.lanes != nil
 	var err error
 	if c.cause != nil {
 		err = c.invalidated(op, "")
@@ -77,6 +78,9 @@ func (c *Capture) end(op string) (*Graph, error) {
 	c.graph.mu.Unlock()
 	c.rt.captures.leave(streams)
 	c.rt.captures.takeBack(c)
+	if listed {
+		c.rt.captures.past.add(c)
+	}
 	if err == nil && lost != nil {
 		err = captureError(codeUnjoined, op, "%s was pulled in%s and never rejoined: record an event on it and let %s "+
 			"wait for it before the capture ends", lost.title(), c.rt.at(streams[lost].site), c.origin.title())
@@ -132,29 +136,6 @@ func (s *Stream) LeaveCapture() {
 	}
 }
 
-// record makes e stand for what was captured on s so far.
-func (c *Capture) record(s *Stream, e *Event) error {
-	if err := c.usable(s, "record"); err != nil {
-		return err
-	}
-	if _, err := e.bind(s.dev); err != nil {
-		return err
-	}
-	c.graph.mu.Lock()
-	c.recorded = true
-	c.makeNodes()
-	e.captured.Store(&capturedRecord{c, c.branches[s].tails})
-	c.graph.mu.Unlock()
-	return nil
-}
-
-// refuse rejects a call on an event that stands for a part of a capture, which is
-// invalidated by it.
-func (r *capturedRecord) refuse(e *Event, op string) error {
-	return r.capture.fail(captureError(codeCaptured, op,
-		"event %d was last recorded in a capture of %s, where nothing runs; record it outside of one", e.id, r.capture.origin.title()))
-}
-
 // waitCaptured is Wait for an event where s captures or the event was recorded in a
 // capture.
 func (s *Stream) waitCaptured(t *Thread, e *Event) error {
@@ -167,7 +148,7 @@ func (s *Stream) waitCaptured(t *Thread, e *Event) error {
 	}
 	c, r := s.capture.Load(), e.captured.Load()
 	if r != nil {
-		return s.waitNodes(op, func() string { return fmt.Sprintf("event %d", e.id) }, r.capture, r.tails)
+		return s.waitRecord(op, func() string { return fmt.Sprintf("event %d", e.id) }, r)
 	}
 	if c == nil { // another thread has ended the capture
 		return s.Wait(t, e)
@@ -255,14 +236,7 @@ func (s *Stream) waitNodes(op string, what func() string, r *Capture, tails []*N
 		return nil
 	}
 	r.makeNodes()
-	b := r.branches[s]
-	joined := b.tails
-	for _, n := range tails {
-		if !slices.Contains(joined, n) {
-			joined = append(slices.Clip(joined), n)
-		}
-	}
-	b.tails = joined
+	r.branches[s].join(tails)
 	return nil
 }
 

@@ -19,6 +19,7 @@ type captures struct {
 	active map[*Stream]*Capture
 	// lists belong to captures that have not ended.
 	lists map[*CapturedCalls]*Capture
+	past  pastCaptures
 }
 
 // join makes s a stream of c, and reports false if it is one of another capture.

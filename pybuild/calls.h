@@ -10,10 +10,12 @@
 #include "../hal/status/status.h"
 
 /* The place that the latest record of an event stands for; words is NULL where
- * only the core can tell whether it is done. */
+ * only the core can tell whether it is done. In a capture, whose number is not 0 then,
+ * it stands for what had been captured on its stream, and place is its own number. */
 typedef struct halstream_place {
     const halstream_status *words;
     uint64_t place;
+    uint64_t capture;
 } halstream_place;
 
 /* A block of memory, as blockRecord in records.go. */
@@ -32,7 +34,8 @@ typedef struct halstream_launch {
 } halstream_launch;
 
 /* The functions are those of pybuild with the same names. After an error each
- * returns 0 with Python's exception set. */
+ * returns 0 with Python's exception set. stream_record_new returns -1, without an event, for a record of a
+ * capture that `recorded` tells. */
 typedef struct halstream_calls {
     size_t size; /* of this struct */
     /* Not 0 at the end of the pointer: every call is to enter the core. */
@@ -68,6 +71,9 @@ typedef struct halstream_calls {
     int64_t (*executable_launch)(int64_t id, int64_t stream);
     int64_t (*stream_copy_async)(int64_t id, int64_t dst, int64_t src, int64_t n);
     int64_t (*stream_fill)(int64_t id, int64_t dst, int64_t value, int64_t size, int64_t count);
+    int (*capture_record)(int64_t id); /* sets `recorded` */
+    int64_t (*event_captured)(int64_t ordinal, int64_t capture, int64_t number, int64_t flags);
+    int64_t (*stream_wait_captured)(int64_t id, int64_t capture, int64_t number);
 } halstream_calls;
 
 #define HALSTREAM_CALLS "halstream._halstream.calls" /* name of the capsule */
@@ -78,5 +84,9 @@ extern halstream_place halstream_recorded;
 extern halstream_block halstream_found;
 extern int32_t halstream_running;
 int halstream_inside(void);
+
+/* Adds a record of an event that Go does not know to the capture of a stream, and sets halstream_recorded; 0, with
+ * nothing done, where Go has to be asked. dispatchcapture.c has it. */
+int halstream_capture_record(int64_t stream);
 
 #endif /* HALSTREAM_CALLS_H */

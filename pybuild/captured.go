@@ -1,6 +1,8 @@
 package pybuild
 
+// #include "calls.h"
 // #include "collected.h"
+// #include "dispatch.h"
 // #include <stdlib.h>
 import "C"
 
@@ -91,4 +93,55 @@ func leaveCaptures() {
 		C.free(unsafe.Pointer(n))
 		n = next
 	}
+}
+
+// captureList returns the list to which C code adds functions and records of a capture.
+func captureList() *hal.CapturedCalls { return (*hal.CapturedCalls)(C.halstream_capture_list()) }
+
+// takesCalls lets C code add functions and records of a stream to the list, where lane is not negative.
+func takesCalls(id int64, lane int, fresh bool, capture uint64) {
+	if lane >= 0 {
+		C.halstream_capture_takes(C.int64_t(id), C.uint32_t(lane), C.int(truth(fresh)), C.uint64_t(capture))
+	}
+}
+
+// recordCaptured records an event that only C code knows in the capture of the stream with an id, and tells it
+// which place that is. It reports false with nothing done if the stream does not capture, or an event is needed.
+func recordCaptured(t *hal.Thread, s *hal.Stream, id int64) (bool, error) {
+	capture := s.CaptureID()
+	if capture == 0 {
+		return false, nil
+	}
+	number := C.halstream_capture_number()
+	lane, fresh, captured, err := s.CaptureRecord(t, uint64(number), captureList())
+	takesCalls(id, lane, fresh, capture)
+	if captured && err == nil {
+		C.halstream_recorded = C.halstream_place{nil, number, C.uint64_t(capture)}
+	}
+	return captured, err
+}
+
+// EventCaptured makes an event whose latest record C code has made, with a number in a capture.
+func EventCaptured(ordinal, capture, number, flags int64) (id int64, err error) {
+	defer guard(&err)
+	d, err := device(ordinal)
+	if err != nil {
+		return 0, err
+	}
+	e, err := rt.NewCapturedEvent(caller(), d, eventOptions(flags), uint64(capture), uint64(number))
+	if err != nil {
+		return 0, raise(err)
+	}
+	return insert(e), nil
+}
+
+// StreamWaitCaptured is StreamWaitEvent for an event as EventCaptured makes one.
+func StreamWaitCaptured(id, capture, number int64) (zero int64, err error) {
+	defer guard(&err)
+	t := caller()
+	s, err := stream(t, id, "wait event")
+	if err != nil {
+		return 0, err
+	}
+	return enqueued(t, s, s.WaitCaptured(t, uint64(capture), uint64(number)))
 }

@@ -131,11 +131,8 @@ func halstreamHostFuncs(id, token int64, word *uint64, site uint32) C.int {
 		if burst.Seal() > 1 {
 			return 0
 		}
-		list := (*hal.CapturedCalls)(C.halstream_capture_list())
-		lane, fresh, captured, err := s.CaptureFunc(t, uint64(token), site, list)
-		if lane >= 0 {
-			C.halstream_capture_takes(C.int64_t(id), C.uint32_t(lane), C.int(truth(fresh)))
-		}
+		lane, fresh, captured, err := s.CaptureFunc(t, uint64(token), site, captureList())
+		takesCalls(id, lane, fresh, s.CaptureID())
 		return C.int(truth(captured && err == nil))
 	}
 	growing, err := s.HostFuncs(t, uint64(token), burst)

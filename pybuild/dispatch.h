@@ -93,8 +93,11 @@ void halstream_burst_grows(int64_t stream, hs_burst *b);
 int halstream_capture_add(int64_t stream, hs_call *c);
 /* The list to which that adds. */
 void *halstream_capture_list(void);
-/* Go takes calls of a stream, by this number; `fresh`: and none of those streams any more of which it said so before. */
-void halstream_capture_takes(int64_t stream, uint32_t lane, int fresh);
+/* Go takes calls and records of a stream in a capture, by this number; `fresh`: and none of those streams any more of
+ * which it said so before. */
+void halstream_capture_takes(int64_t stream, uint32_t lane, int fresh, uint64_t capture);
+/* The number of the next record of an event that Go does not know. */
+uint64_t halstream_capture_number(void);
 
 /* How many calls exist that have not begun, and how many of them graphs keep. */
 extern int64_t halstream_calls_pending, halstream_calls_kept;

@@ -2,37 +2,40 @@
 
 #include <stddef.h>
 
+#include "calls.h"
 #include "collected.h"
 #include "sites.h"
 
-/* Calls that are added to captures without entering Go; package hal has the same layout, see
+/* Calls and records that are added to captures without entering Go; package hal has the same layout, see
  * capturecalls.go. Python's lock guards all of it but the word, which Go closes at any time. */
 enum { MOST = 1 << 10 };
 #define OPEN (UINT64_C(1) << 63)
 
 typedef struct {
-    uint64_t token;
+    uint64_t token; /* of a record its number */
     uint32_t site;
-    uint32_t lane; /* with LINKED: the call is released with the one before it */
+    uint32_t lane; /* with LINKED: the call is released with the one before it; with RECORD it is no call */
 } captured;
 
 /* So many calls are linked, so that the thread that releases them does not ask Go about each. More
  * would keep Python's lock too long: finalizers may be called. */
 enum { LINKS = 64 };
 #define LINKED (UINT32_C(1) << 31)
+#define RECORD (UINT32_C(1) << 30)
 
 static struct {
-    _Atomic uint64_t word; /* how many calls there are, with OPEN while more are taken */
+    _Atomic uint64_t word; /* how many there are, with OPEN while more are taken */
     captured calls[MOST];
 } list;
 
-/* The streams whose calls the list takes, with the numbers that Go has for them. */
+/* The streams of one capture whose calls the list takes, with the numbers that Go has for them. */
 enum { STREAMS = 8 };
 static struct {
     int64_t stream;
     uint32_t lane;
 } streams[STREAMS];
 static uint32_t stream_count, latest, replaced; /* the one found last, and the one that had to go last */
+static uint64_t capture_id, records;            /* how many records there were so far, in all captures */
 
 /* The call that was added last and how many are linked up to it, 0: the next one begins anew. */
 static hs_burst *last;
@@ -48,8 +51,9 @@ static int find(int64_t stream)
     return latest < stream_count;
 }
 
-void halstream_capture_takes(int64_t stream, uint32_t lane, int fresh)
+void halstream_capture_takes(int64_t stream, uint32_t lane, int fresh, uint64_t capture)
 {
+    capture_id = capture;
     if (fresh) stream_count = links = 0; /* what was added before belongs to another graph */
     if (find(stream)) return; /* the list was full */
     latest = stream_count < STREAMS ? stream_count++ : (replaced = (replaced + 1) % STREAMS);
@@ -78,5 +82,18 @@ int halstream_capture_add(int64_t stream, hs_call *c)
     if (linked) last->linked = b;
     links = linked ? links + 1 : 1;
     last = b;
+    return 1;
+}
+
+uint64_t halstream_capture_number(void) { return ++records; }
+
+int halstream_capture_record(int64_t stream)
+{
+    if (!find(stream) || __atomic_load_n(&halstream_noted, __ATOMIC_ACQUIRE)) return 0;
+    uint64_t n = atomic_load_explicit(&list.word, memory_order_relaxed);
+    if (n < OPEN || n == (OPEN | MOST)) return 0;
+    list.calls[n & ~OPEN] = (captured){records + 1, 0, streams[latest].lane | RECORD};
+    if (!atomic_compare_exchange_strong(&list.word, &n, n + 1)) return 0;
+    halstream_recorded = (halstream_place){NULL, halstream_capture_number(), capture_id};
     return 1;
 }

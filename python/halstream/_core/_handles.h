@@ -25,17 +25,18 @@ typedef struct {
 enum {
     EMPTY,  /* the object stands for no event */
     PLAIN,  /* nothing: it was never recorded, or stands for a place of a stream's timeline */
+    CAPTURED, /* nothing but the record, which is in a capture */
     SHARED, /* it has an id there, which no other object has */
     CORE    /* Python's code has seen the id: other objects may record it, too */
 };
 
 typedef struct {
     PyObject_HEAD
-    int64_t id;                    /* SHARED, CORE; PLAIN: of the stream that has the words */
+    int64_t id;                    /* SHARED, CORE; PLAIN: of the stream that has the words; CAPTURED: of the capture */
     const halstream_status *words; /* of the stream of the latest record; NULL: SHARED: ask the core, PLAIN: it is done */
-    uint64_t place;                /* of the latest record on it */
-    int32_t ordinal;               /* PLAIN, SHARED: of the device, -1 before the first record */
-    uint16_t flags;                /* PLAIN, SHARED: of its creation */
+    uint64_t place;                /* of the latest record on it; CAPTURED: the number of the record */
+    int32_t ordinal;               /* but CORE: of the device, -1 before the first record */
+    uint16_t flags;                /* but CORE: of its creation */
     uint8_t state;
     bool recorded : 1;             /* PLAIN */
     bool borrowed : 1;             /* it is not closed with this object */
@@ -132,6 +133,9 @@ int event_record_on(Event *event, Stream *stream);
 /* Makes later work of a stream for which `stream_fast` holds wait for an event that is not EMPTY;
  * -1 with an exception. */
 int event_wait_on(Event *event, Stream *stream);
+/* Makes later work of a stream wait for an event that is CAPTURED; 0 if the core has done so, -1 with an exception.
+ * 1: the event is not, or more than that is to be considered. */
+int event_wait_captured(Event *event, Stream *stream);
 /* Returns a new event of a class, PLAIN and not recorded. */
 Event *event_fresh(PyTypeObject *type, int flags);
 /* Lets later events of a class have the memory of earlier ones, if they need no more than its base class. */
@@ -165,7 +169,7 @@ static inline bool handles_captured(void)
 /* The id of an event for a call of the core that `handles_core` allows, 0 if Python's code has to make that. */
 static inline int64_t event_in_core(Event *e)
 {
-    bool known = e->state >= SHARED ? handles_core() : e->state == PLAIN && handles_captured();
+    bool known = e->state >= SHARED ? handles_core() : e->state != EMPTY && handles_captured();
     return known ? event_expose(e) : 0;
 }
 

@@ -9,10 +9,13 @@
 #define TIMING 1
 #define ALWAYS_CORE (~(1 | 2))
 
+/* Only this object stands for the event. */
+static bool unshared(const Event *e) { return e->state == PLAIN || e->state == CAPTURED; }
+
 static void become_plain(Event *e, bool recorded)
 {
     if (e->state == SHARED) handles_drop(e->id); /* waits that are enqueued keep their place */
-    if (e->state != PLAIN) ++*handles_calls.plain;
+    if (!unshared(e)) ++*handles_calls.plain;
     e->state = PLAIN;
     e->id = 0;
     e->words = NULL; /* done, as an event is that was never recorded */
@@ -22,14 +25,24 @@ static void become_plain(Event *e, bool recorded)
 /* What the words say of the event holds on. */
 static void become_shared(Event *e, int64_t id)
 {
-    if (e->state == PLAIN) --*handles_calls.plain;
+    if (unshared(e)) --*handles_calls.plain;
     e->state = SHARED;
     e->id = id;
 }
 
+/* The latest record is in a capture, as `recorded` says. */
+static void become_captured(Event *e, const Stream *s)
+{
+    become_plain(e, true);
+    e->state = CAPTURED;
+    e->id = (int64_t)handles_calls.recorded->capture;
+    e->place = handles_calls.recorded->place;
+    e->ordinal = s->ordinal;
+}
+
 static void forget(Event *e)
 {
-    if (e->state == PLAIN) --*handles_calls.plain;
+    if (unshared(e)) --*handles_calls.plain;
     if (e->state >= SHARED && !e->borrowed) handles_drop(e->id);
     e->state = EMPTY;
 }
@@ -90,13 +103,14 @@ int event_done(const Event *e)
 /* Makes the core know an event; 0 with an exception if it cannot. */
 static int64_t share(Event *e)
 {
-    if (e->state == PLAIN) {
+    if (unshared(e)) {
         const halstream_calls *calls = &handles_calls;
-        int64_t id = event_done(e) == 0 ? calls->event_placed(e->id, (int64_t)(uintptr_t)e->words, (int64_t)e->place, e->flags)
+        int64_t id = e->state == CAPTURED   ? calls->event_captured(e->ordinal, e->id, (int64_t)e->place, e->flags)
+                     : event_done(e) == 0 ? calls->event_placed(e->id, (int64_t)(uintptr_t)e->words, (int64_t)e->place, e->flags)
                      : e->recorded      ? calls->event_recorded(e->ordinal, e->flags)
                                         : calls->event_new(e->ordinal, e->flags);
         if (id == 0) return 0;
-        if (e->state == PLAIN) become_shared(e, id);
+        if (unshared(e)) become_shared(e, id);
         else handles_drop(id); /* a call inside made it known */
     }
     return e->id;
@@ -114,18 +128,31 @@ int event_wait_on(Event *e, Stream *s)
     if (event_done(e) == 1) return 0;
     if (e->state == PLAIN)
         handles_calls.stream_wait_place(s->id, e->id, (int64_t)(uintptr_t)e->words, (int64_t)e->place);
+    else if (e->state == CAPTURED)
+        handles_calls.stream_wait_captured(s->id, e->id, (int64_t)e->place);
     else
         handles_calls.stream_wait_event(s->id, e->id);
     return PyErr_Occurred() ? -1 : 0;
 }
 
-/* Records an event, PLAIN or SHARED, by a call of the core; -1 with an exception. */
+int event_wait_captured(Event *e, Stream *s)
+{
+    if (e->state != CAPTURED || s->id <= 0 || !handles_captured()) return 1;
+    handles_calls.stream_wait_captured(s->id, e->id, (int64_t)e->place);
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+/* Records an event, which is not CORE, by a call of the core; -1 with an exception. */
 static int record_in_core(Event *e, Stream *s)
 {
     const halstream_calls *calls = &handles_calls;
-    if (e->state == PLAIN) {
+    if (unshared(e)) {
         int64_t id = calls->stream_record_new(s->id, e->ordinal, e->flags);
         if (id == 0) return -1;
+        if (id < 0) {
+            become_captured(e, s);
+            return 0;
+        }
         become_shared(e, id);
     } else {
         calls->stream_record(s->id, e->id);
@@ -147,6 +174,10 @@ int event_record_on(Event *e, Stream *s)
         return PyErr_Occurred() ? -1 : 0;
     }
     if (e->ordinal >= 0 && e->ordinal != s->ordinal) return 1; /* of another device */
+    if (captured && handles_calls.capture_record(s->id)) {
+        become_captured(e, s);
+        return 0;
+    }
     if (captured || e->flags & TIMING || !words_record_plain(w)) return record_in_core(e, s);
     become_plain(e, true);
     e->ordinal = s->ordinal;
@@ -197,6 +228,11 @@ static PyObject *event_wait(PyObject *self, PyObject *const *args, Py_ssize_t n,
         if (event_wait_on(e, (Stream *)stream) == 0) Py_RETURN_NONE;
         return handles_failed(self, "wait", stream);
     }
+    if (stream != NULL && PyObject_TypeCheck(stream, handles_stream)) {
+        int answer = event_wait_captured(e, (Stream *)stream);
+        if (answer == 0) Py_RETURN_NONE;
+        if (answer < 0) return handles_failed(self, "wait", stream);
+    }
     int64_t id = on_stream(e, stream);
     if (id != 0) {
         handles_calls.stream_wait_event(((Stream *)stream)->id, id);
@@ -213,7 +249,8 @@ static PyObject *event_query(PyObject *self, PyObject *unused)
     if (e->state != EMPTY && handles_fast()) {
         int done = event_done(e);
         if (done < 0) {
-            done = (int)handles_calls.event_query(e->id);
+            int64_t id = share(e);
+            if (id != 0) done = (int)handles_calls.event_query(id);
             if (PyErr_Occurred()) return handles_failed(self, "query", NULL);
         }
         return PyBool_FromLong(done);
@@ -280,7 +317,7 @@ static int set_id(PyObject *self, PyObject *value, void *unused)
     }
     if (value != NULL) {
         forget(e); /* as an event that is made again with __init__ */
-    } else if (e->state == PLAIN) {
+    } else if (unshared(e)) {
         --*handles_calls.plain;
     }
     e->state = value == NULL ? EMPTY : CORE;

@@ -1,0 +1,135 @@
+package haltest
+
+import (
+	"github.com/stretchr/testify/require"
+
+	"halstream/hal"
+)
+
+// recorder records events in captures as a caller does that has a list for them.
+type recorder struct {
+	*capturer
+	number uint64 // of the latest record
+}
+
+// record gives a record to the runtime, and returns the number of the stream.
+func (c *recorder) record(s *hal.Stream) (lane int) {
+	c.k.T.Helper()
+	c.number++
+	lane, _, captured, err := s.CaptureRecord(c.k.Me, c.number, &c.list)
+	require.NoError(c.k, err)
+	require.True(c.k, captured)
+	return lane
+}
+
+// note records without a call of the runtime, and returns the number of the record.
+func (c *recorder) note(lane int) uint64 {
+	c.k.T.Helper()
+	c.number++
+	require.True(c.k, c.list.Add(hal.CapturedCall{Token: c.number, Lane: uint32(lane) | hal.RecordCall}))
+	return c.number
+}
+
+// event makes the event of a record.
+func (c *recorder) event(s *hal.Stream, capture, number uint64) *hal.Event {
+	c.k.T.Helper()
+	e, err := c.k.RT.NewCapturedEvent(c.k.Me, s.Device(), hal.EventOptions{}, capture, number)
+	require.NoError(c.k, err)
+	c.k.T.Cleanup(func() { _ = e.Close(c.k.Me) })
+	return e
+}
+
+var capturedRecordCases = []testCase{
+	{"G15_records_added_to_a_capture_stand_for_what_was_captured_before_them", Graphs, func(k *Kit) {
+		a, b, late := k.Stream(ordinary), k.Stream(ordinary), k.Stream(ordinary)
+		c := &recorder{capturer: &capturer{k: k}}
+		k.Capture(a)
+		id := a.CaptureID()
+		lane := c.record(a) // before the first node
+		begin := c.number
+		require.True(k, c.add(lane, func() {})) // 0
+		first := c.note(lane)
+		require.True(k, c.add(lane, func() {})) // 1
+		second := c.note(lane)
+		require.NoError(k, a.Nop(k.Me)) // 2
+		require.NoError(k, b.WaitCaptured(k.Me, id, first))
+		require.True(k, b.Captures(), "a wait for a part of the capture pulls a stream in")
+		require.NoError(k, b.Nop(k.Me)) // 3
+		require.NoError(k, b.WaitCaptured(k.Me, id, second))
+		require.NoError(k, b.Nop(k.Me)) // 4
+		k.Wait(late, c.event(a, id, begin))
+		require.NoError(k, late.Nop(k.Me)) // 5
+		other := c.record(late)
+		joined := c.note(other)
+		k.Wait(b, c.event(late, id, joined))
+		require.NoError(k, a.WaitStream(k.Me, b))
+		require.NoError(k, a.Nop(k.Me)) // 6
+		g := k.EndCapture(a)
+
+		after := [][]int{{}, {0}, {1}, {0}, {3, 1}, {}, {2, 4, 5}}
+		nodes := g.Nodes()
+		require.Len(k, nodes, len(after))
+		for i, n := range nodes {
+			before := []int{}
+			for _, m := range n.After() {
+				before = append(before, m.Index())
+			}
+			require.ElementsMatch(k, after[i], before, "node %d", i)
+		}
+		k.Launch(k.Executable(g), a)
+		k.Sync(a)
+	}},
+	{"G15_a_record_of_a_capture_that_has_ended_is_refused_as_any_other", Graphs, func(k *Kit) {
+		s, other := k.Stream(ordinary), k.Stream(ordinary)
+		c := &recorder{capturer: &capturer{k: k}}
+		k.Capture(s)
+		id := s.CaptureID()
+		number := c.note(c.record(s))
+		require.NoError(k, k.EndCapture(s).Close(k.Me))
+		e := c.event(s, id, number)
+		_, err := e.Query(k.Me)
+		k.CaptureFails(err, 907)
+		require.ErrorContains(k, err, "a capture of stream")
+		k.CaptureFails(other.Wait(k.Me, e), 905)
+		k.CaptureFails(other.WaitCaptured(k.Me, id, number), 905)
+		require.False(k, other.Captures())
+
+		k.Capture(other)
+		k.CaptureFails(other.WaitCaptured(k.Me, id, number), 905)
+		k.invalidated(other, "wait event")
+
+		k.Record(s, e) // outside of a capture it is as any other
+		k.Sync(s)
+		k.EventDone(e, true, "it was recorded again")
+	}},
+	{"G15_a_record_of_one_capture_is_none_of_another", Graphs, func(k *Kit) {
+		a, b := k.Stream(ordinary), k.Stream(ordinary)
+		c := &recorder{capturer: &capturer{k: k}}
+		k.Capture(a)
+		k.Capture(b)
+		id := a.CaptureID()
+		number := c.note(c.record(a))
+		k.CaptureFails(b.WaitCaptured(k.Me, id, number), 902)
+		k.invalidated(a, "wait event")
+		k.invalidated(b, "wait event")
+	}},
+	{"G15_no_record_is_added_to_a_capture_that_was_invalidated", Graphs, func(k *Kit) {
+		s := k.Stream(ordinary)
+		c := &recorder{capturer: &capturer{k: k}}
+		k.Capture(s)
+		lane := c.record(s)
+		_, err := s.Query(k.Me)
+		k.CaptureFails(err, 900)
+		require.False(k, c.list.Add(hal.CapturedCall{Token: 9, Lane: uint32(lane) | hal.RecordCall}))
+		_, _, _, err = s.CaptureRecord(k.Me, 10, &c.list)
+		k.CaptureFails(err, 901)
+		k.invalidated(s, "query")
+	}},
+	{"G15_a_record_on_a_stream_that_does_not_capture_is_left_to_its_caller", Graphs, func(k *Kit) {
+		s := k.Stream(ordinary)
+		var list hal.CapturedCalls
+		_, _, captured, err := s.CaptureRecord(k.Me, 1, &list)
+		require.NoError(k, err)
+		require.False(k, captured)
+	}},
+}
