@@ -31,6 +31,10 @@ if TYPE_CHECKING:
 #: Seconds that a wait of a test may take before it counts as never ending.
 LIMIT = 10.0
 
+#: Seconds after which pytest-timeout, where it is installed, ends a test with its stacks; on a busy machine some
+#: take a minute. No setting in pyproject.toml, which pytest refuses where the plug-in is missing.
+TEST_LIMIT = 240.0
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
@@ -41,7 +45,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+@pytest.hookimpl(tryfirst=True)  # before the plug-in reads its option
 def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("timeout", None) is None and config.pluginmanager.hasplugin("timeout"):
+        config.option.timeout = TEST_LIMIT
     config.pluginmanager.register(abilities)
     # Before the first import of halstream: the variables are read then.
     name = config.getoption("--backend")

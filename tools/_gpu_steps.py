@@ -199,7 +199,7 @@ def pytest(bench: Bench) -> Outcome:
             return absent(f"{name} is not installed for {sys.executable}")
     words = [sys.executable, "-m", "pytest", f"--backend={'cuda-fake' if bench.fake else 'cuda'}"]
     words += ["-v", "--tb=short", "-p", "no:cacheprovider", "--durations=10"]
-    words += [f"--timeout={HANG_S:.0f}"] if _has_timeout() else ["-c", str(_settings(bench)), f"--rootdir={ROOT}"]
+    words += [f"--timeout={HANG_S:.0f}"] if _has_timeout() else []
     if bench.jobs > 1 and importlib.util.find_spec("xdist") is not None:
         # pytest-benchmark warns beside xdist, and warnings are errors here.
         words += ["-n", str(max(1, bench.jobs // 2)), "--dist=loadfile", "-p", "no:benchmark"]
@@ -234,17 +234,6 @@ def _suite(bench: Bench, words: list[str], suite: str) -> Outcome:
     return {"good": good, "how": how, "counts": counts, **more_data}
 
 
-def _settings(bench: Bench) -> Path:
-    """Write the project's settings without the option of pytest-timeout, which is an error without it."""
-    text = (ROOT / "pyproject.toml").read_text().partition("markers = [")[2].partition("\n]")[0]
-    markers = [line.strip().rstrip(",").strip('"') for line in text.splitlines() if line.strip()]
-    path = bench.folder / "pytest.ini"
-    lines = ["[pytest]", "addopts = --strict-markers -ra -p pytester -p no:asyncio -p no:randomly"]
-    lines += ["xfail_strict = true", "filterwarnings = error", "faulthandler_timeout = 60"]
-    path.write_text("\n    ".join(["\n".join([*lines, "markers ="]), *markers]) + "\n")
-    return path
-
-
 def look_alike(bench: Bench) -> Outcome:
     """The tests of the look-alike driver, asked of the driver itself: what fails shows where they differ."""
     if bench.fake:
@@ -252,10 +241,7 @@ def look_alike(bench: Bench) -> Outcome:
     words = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--tb=short"]
     driver = {"FAKECUDA_REAL_DRIVER": bench.library or "libcuda.so.1", "CUDA_DEVICE_MAX_CONNECTIONS": "32"}
     driver["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
-    words += (
-        ["-p", "pytest_timeout", "--timeout=20"] if _has_timeout() else ["-c", _settings(bench), f"--rootdir={ROOT}"]
-    )
-
+    words += ["-p", "pytest_timeout", "--timeout=20"] if _has_timeout() else []
     folder = ROOT / "tests" / "fakecuda"
     code, text = bench.run("look-alike", [*words, "--collect-only", "-q", folder], 60, more=driver)
     names = re.findall(r"(?m)^\S+::.*$", text)

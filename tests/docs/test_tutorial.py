@@ -116,3 +116,14 @@ def test_commands_print_the_output_on_the_page(page: str, failures: int, tmp_pat
         if new := TOKEN.search(printed):
             token = new[0]
     assert sum(failed) == failures
+
+
+def test_the_first_command_reports_in_a_clone_with_nothing_else_installed(tmp_path: Path, backend: str) -> None:
+    if backend != "host":
+        pytest.skip(f"{backend}: its hardware chooses the order")
+    step = next(step for step in steps("README.md") if step.samples)
+    # There pytest finds the project's own settings, which may need no plug-in that the README does not install.
+    settings = f" -c {shlex.quote(str(ROOT / 'pyproject.toml'))} --rootdir={shlex.quote(str(tmp_path))}"
+    code, printed = run(step._replace(command=step.command + settings), tmp_path, "")
+    assert code == 1, printed
+    assert end_of(step.samples[0], printed.splitlines()) is not None, printed
