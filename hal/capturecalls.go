@@ -7,12 +7,13 @@ import (
 	"halstream/hal/driver"
 )
 
-// CapturedCallsMost is how many functions and records a list of captured ones has room for.
+// CapturedCallsMost is how many functions, records and waits a list of captured ones has room for.
 const CapturedCallsMost = 1 << 10
 
-// CapturedCall is a function that was added to a capture without a call of the runtime, or a record of an event.
+// CapturedCall is what was added to a capture without a call of the runtime: a function, a record of an event, or a
+// wait for such a record.
 type CapturedCall struct {
-	Token uint64 // of the function; of a record the number that its event stands for
+	Token uint64 // of the function; the number of the record, also that a wait is for
 	Site  uint32 // of the function
 	// Lane is what CaptureFunc or CaptureRecord returned for the stream. With LinkedCall the function is
 	// released with the one that was added before it to the same capture.
@@ -23,10 +24,11 @@ type CapturedCall struct {
 const (
 	LinkedCall uint32 = 1 << 31
 	RecordCall uint32 = 1 << 30 // a record, which has a greater number than those before it
-	laneBits          = RecordCall - 1
+	WaitCall   uint32 = 1 << 29 // a wait for a record of the same capture
+	laneBits          = WaitCall - 1
 )
 
-// CapturedCalls is a list of functions and records that are part of a capture. Who has captured
+// CapturedCalls is a list of functions, records and waits that are part of a capture. Who has captured
 // one with it adds more without a call of the runtime, on the same streams, until
 // the capture ends or is invalidated. At most one thread at a time adds to it, or
 // captures with it; the runtime takes from it at any time.
@@ -42,7 +44,7 @@ type CapturedCalls struct {
 
 const listOpen uint64 = 1 << 63
 
-// Add adds one function or record and reports whether the list still took it.
+// Add adds one of them and reports whether the list still took it.
 func (l *CapturedCalls) Add(call CapturedCall) bool {
 	n := l.word.Load()
 	if n < listOpen || n == listOpen|CapturedCallsMost {
@@ -52,7 +54,7 @@ func (l *CapturedCalls) Add(call CapturedCall) bool {
 	return l.word.CompareAndSwap(n, n+1)
 }
 
-// calls are the functions and records of a capture that are not nodes and places yet. These are made
+// calls are the functions, records and waits of a capture that are not nodes, places and edges yet. These are made
 // when something asks for them: a program captures in a loop that is to be short. The
 // mutex of the graph guards it.
 type calls struct {
@@ -71,7 +73,7 @@ type numbered struct {
 
 // CaptureFunc is HostFunc on a capturing stream, for a caller that knows where the program
 // makes the call: that is the site of the node. It reports false with nothing done if s does
-// not capture. From then on more functions and records can be added to list, with the number of s that is
+// not capture. From then on more functions, records and waits can be added to list, with the number of s that is
 // returned; -1 if they cannot. What other captures have in the list is taken from it, and
 // fresh says that the numbers of their streams are not valid any more.
 //
@@ -223,7 +225,7 @@ func (c *Capture) closeCalls() {
 	}
 }
 
-// makeNodes makes nodes of the functions that were captured and are none yet, and places of the records. Whoever
+// makeNodes makes nodes of the functions that were captured and are none yet, and heeds the records and waits. Whoever
 // looks at the nodes of a graph, or at what the next one of a stream comes after, calls it first.
 // The caller holds the graph's mu.
 func (c *Capture) makeNodes() {
@@ -232,8 +234,13 @@ func (c *Capture) makeNodes() {
 	for _, call := range c.calls.queued {
 		s := c.calls.lanes[call.Lane&laneBits]
 		b := c.branches[s]
-		if call.Lane&RecordCall != 0 {
+		switch {
+		case call.Lane&RecordCall != 0:
 			c.calls.records = append(c.calls.records, numbered{call.Token, b.tails})
+			continue
+		case call.Lane&WaitCall != 0:
+			tails, _ := c.calls.place(call.Token)
+			b.join(tails)
 			continue
 		}
 		made := g.place()

@@ -76,12 +76,20 @@ func (a *captures) recordOf(capture, number uint64) *capturedRecord {
 // recorded returns what the record with a number stands for. The caller holds the graph's mu.
 func (c *Capture) recorded(number uint64) (tails []*Node, ok bool) {
 	c.makeNodes()
-	i, ok := slices.BinarySearchFunc(c.calls.records, number,
-		func(r numbered, n uint64) int { return cmp.Compare(r.number, n) })
-	if !ok {
-		return nil, false
+	return c.calls.place(number)
+}
+
+// place is recorded where all that comes before is made.
+func (l *calls) place(number uint64) (tails []*Node, ok bool) {
+	i := len(l.records) - 1
+	if i < 0 || l.records[i].number != number { // most waits are for the latest record
+		i, ok = slices.BinarySearchFunc(l.records, number,
+			func(r numbered, n uint64) int { return cmp.Compare(r.number, n) })
+		if !ok {
+			return nil, false
+		}
 	}
-	return c.calls.records[i].tails, true
+	return l.records[i].tails, true
 }
 
 // find returns the capture with a number, nil if it has ended.

@@ -61,9 +61,9 @@
 //   - G14: Of an event that was made as external, records and waits in a capture are always
 //     those of G7; elsewhere it is as any other.
 //   - G15: A caller that has captured a function, or the record of an event that only it knows,
-//     adds further ones to the capture without asking the runtime. They are nodes, and places in
-//     the capture, as if it had, in the order of all calls, and nothing is added to a capture that
-//     has ended or was invalidated.
+//     adds further ones, and waits for such records, to the capture without asking the runtime.
+//     They are nodes, places in the capture and edges as if it had, in the order of all calls, and
+//     nothing is added to a capture that has ended or was invalidated.
 //
 // # Event loop
 //

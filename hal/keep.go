@@ -45,11 +45,11 @@ func (k *keep) addToken(token uint64) {
 	k.mu.Unlock()
 }
 
-// addCalls keeps functions of the program whose tokens are marked as kept already.
+// addCalls keeps those of calls that are functions of the program, whose tokens are marked as kept already.
 func (k *keep) addCalls(calls []CapturedCall) {
 	k.mu.Lock()
 	for i := range calls {
-		if calls[i].Lane&(LinkedCall|RecordCall) == 0 {
+		if calls[i].Lane&(LinkedCall|RecordCall|WaitCall) == 0 {
 			k.tokens = append(k.tokens, calls[i].Token)
 		}
 	}

@@ -72,6 +72,7 @@ typedef struct halstream_calls {
     int64_t (*stream_copy_async)(int64_t id, int64_t dst, int64_t src, int64_t n);
     int64_t (*stream_fill)(int64_t id, int64_t dst, int64_t value, int64_t size, int64_t count);
     int (*capture_record)(int64_t id); /* sets `recorded` */
+    int (*capture_wait)(int64_t id, uint64_t capture, uint64_t number);
     int64_t (*event_captured)(int64_t ordinal, int64_t capture, int64_t number, int64_t flags);
     int64_t (*stream_wait_captured)(int64_t id, int64_t capture, int64_t number);
 } halstream_calls;
@@ -88,5 +89,7 @@ int halstream_inside(void);
 /* Adds a record of an event that Go does not know to the capture of a stream, and sets halstream_recorded; 0, with
  * nothing done, where Go has to be asked. dispatchcapture.c has it. */
 int halstream_capture_record(int64_t stream);
+/* Adds a wait of a stream for such a record of the same capture; 0 as above. */
+int halstream_capture_wait(int64_t stream, uint64_t capture, uint64_t number);
 
 #endif /* HALSTREAM_CALLS_H */

@@ -6,15 +6,15 @@
 #include "collected.h"
 #include "sites.h"
 
-/* Calls and records that are added to captures without entering Go; package hal has the same layout, see
+/* Calls, records and waits that are added to captures without entering Go; package hal has the same layout, see
  * capturecalls.go. Python's lock guards all of it but the word, which Go closes at any time. */
 enum { MOST = 1 << 10 };
 #define OPEN (UINT64_C(1) << 63)
 
 typedef struct {
-    uint64_t token; /* of a record its number */
+    uint64_t token; /* of a record its number, also of a wait for it */
     uint32_t site;
-    uint32_t lane; /* with LINKED: the call is released with the one before it; with RECORD it is no call */
+    uint32_t lane; /* with LINKED: the call is released with the one before it */
 } captured;
 
 /* So many calls are linked, so that the thread that releases them does not ask Go about each. More
@@ -22,6 +22,7 @@ typedef struct {
 enum { LINKS = 64 };
 #define LINKED (UINT32_C(1) << 31)
 #define RECORD (UINT32_C(1) << 30)
+#define WAIT (UINT32_C(1) << 29)
 
 static struct {
     _Atomic uint64_t word; /* how many there are, with OPEN while more are taken */
@@ -87,13 +88,24 @@ int halstream_capture_add(int64_t stream, hs_call *c)
 
 uint64_t halstream_capture_number(void) { return ++records; }
 
-int halstream_capture_record(int64_t stream)
+/* Adds what is no call; 0 if Go has to be asked. */
+static int add_other(int64_t stream, uint64_t number, uint32_t kind)
 {
     if (!find(stream) || __atomic_load_n(&halstream_noted, __ATOMIC_ACQUIRE)) return 0;
     uint64_t n = atomic_load_explicit(&list.word, memory_order_relaxed);
     if (n < OPEN || n == (OPEN | MOST)) return 0;
-    list.calls[n & ~OPEN] = (captured){records + 1, 0, streams[latest].lane | RECORD};
-    if (!atomic_compare_exchange_strong(&list.word, &n, n + 1)) return 0;
+    list.calls[n & ~OPEN] = (captured){number, 0, streams[latest].lane | kind};
+    return atomic_compare_exchange_strong(&list.word, &n, n + 1);
+}
+
+int halstream_capture_record(int64_t stream)
+{
+    if (!add_other(stream, records + 1, RECORD)) return 0;
     halstream_recorded = (halstream_place){NULL, halstream_capture_number(), capture_id};
     return 1;
+}
+
+int halstream_capture_wait(int64_t stream, uint64_t capture, uint64_t number)
+{
+    return capture == capture_id && add_other(stream, number, WAIT);
 }

@@ -30,6 +30,12 @@ func (c *recorder) note(lane int) uint64 {
 	return c.number
 }
 
+// wait waits for a record without a call of the runtime.
+func (c *recorder) wait(lane int, number uint64) {
+	c.k.T.Helper()
+	require.True(c.k, c.list.Add(hal.CapturedCall{Token: number, Lane: uint32(lane) | hal.WaitCall}))
+}
+
 // event makes the event of a record.
 func (c *recorder) event(s *hal.Stream, capture, number uint64) *hal.Event {
 	c.k.T.Helper()
@@ -79,6 +85,37 @@ var capturedRecordCases = []testCase{
 		k.Launch(k.Executable(g), a)
 		k.Sync(a)
 	}},
+	{"G15_waits_added_to_a_capture_order_the_nodes_behind_them", Graphs, func(k *Kit) {
+		a, b := k.Stream(ordinary), k.Stream(ordinary)
+		c := &recorder{capturer: &capturer{k: k}}
+		k.Capture(a)
+		require.NoError(k, b.WaitStream(k.Me, a))
+		one, two := c.record(a), c.record(b)
+		require.True(k, c.add(one, func() {})) // 0
+		first := c.note(one)
+		require.True(k, c.add(two, func() {})) // 1
+		require.True(k, c.add(one, func() {})) // 2
+		c.note(one)
+		c.wait(two, first)
+		require.True(k, c.add(two, func() {})) // 3
+		c.wait(two, first)
+		second := c.note(two)
+		c.wait(one, second)
+		c.wait(one, second)
+		require.NoError(k, a.Nop(k.Me)) // 4
+		g := k.EndCapture(a)
+		after := [][]int{{}, {}, {0}, {0, 1}, {2, 3, 0}}
+		nodes := g.Nodes()
+		require.Len(k, nodes, len(after))
+		for i, n := range nodes {
+			before := []int{}
+			for _, m := range n.After() {
+				before = append(before, m.Index())
+			}
+			require.ElementsMatch(k, after[i], before, "node %d", i)
+		}
+		require.NoError(k, g.Close(k.Me))
+	}},
 	{"G15_a_record_of_a_capture_that_has_ended_is_refused_as_any_other", Graphs, func(k *Kit) {
 		s, other := k.Stream(ordinary), k.Stream(ordinary)
 		c := &recorder{capturer: &capturer{k: k}}
@@ -117,9 +154,10 @@ var capturedRecordCases = []testCase{
 		s := k.Stream(ordinary)
 		c := &recorder{capturer: &capturer{k: k}}
 		k.Capture(s)
-		lane := c.record(s)
+		id, lane := s.CaptureID(), c.record(s)
 		_, err := s.Query(k.Me)
 		k.CaptureFails(err, 900)
+		k.CaptureFails(s.WaitCaptured(k.Me, id, c.number), 901)
 		require.False(k, c.list.Add(hal.CapturedCall{Token: 9, Lane: uint32(lane) | hal.RecordCall}))
 		_, _, _, err = s.CaptureRecord(k.Me, 10, &c.list)
 		k.CaptureFails(err, 901)

@@ -144,9 +144,9 @@ def test_G15_no_record_is_added_to_a_capture_that_was_invalidated_or_has_ended()
         event = s.record()
         with pytest.raises(hs.CaptureError, match="query"):
             s.query()
-        for record in (s.record, lambda: s.record(event), lambda: event.record(s)):
+        for call in (s.record, lambda: s.record(event), lambda: event.record(s), lambda: s.wait(event)):
             with pytest.raises(hs.CaptureError, match="was invalidated"):
-                record()
+                call()
     for outside in (s.record(), s.record(event)):
         outside.synchronize(timeout=LIMIT)
         assert outside.query()

@@ -138,6 +138,7 @@ int event_wait_on(Event *e, Stream *s)
 int event_wait_captured(Event *e, Stream *s)
 {
     if (e->state != CAPTURED || s->id <= 0 || !handles_captured()) return 1;
+    if (handles_calls.capture_wait(s->id, (uint64_t)e->id, e->place)) return 0;
     handles_calls.stream_wait_captured(s->id, e->id, (int64_t)e->place);
     return PyErr_Occurred() ? -1 : 0;
 }
