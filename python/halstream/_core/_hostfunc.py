@@ -34,7 +34,7 @@ _raised: dict[int, BaseException] = _native.checked
 _stream_call = _native.raw("stream_call")
 _stream_call_on = _native.raw("stream_call_on")
 _started = False
-# The functions of dispatch.c and dispatchcall.c, once there is a thread; see _install.
+# The functions of dispatch.c and dispatchcall.c, once the extension is loaded; see connect.
 _c: Any = None
 _names = itertools.count(1)
 
@@ -68,9 +68,9 @@ look: Callable[..., tuple[str, Callable[[str, int], None] | None]] | None = None
 
 
 def set_stream_class(cls: type) -> None:
-    """Let the extension's methods take the place of those of `cls` when the first function is enqueued."""
+    """Let the extension's methods take the place of those of `cls` when the extension is loaded."""
     global _stream_class, _methods
-    # Looked up now: threads that enqueue the first functions at the same time replace them more than once.
+    # Looked up now: threads that load the extension at the same time may replace them more than once.
     _stream_class = cls
     _methods = MappingProxyType({name: vars(cls)[name] for name in _SIGNATURES})
 
@@ -270,7 +270,7 @@ def _start() -> None:
     state = _native.process_state()
     _raised = _native.checked = state.setdefault("raised", _raised)
     if _c is None:
-        _install()
+        connect()
     _native.host_started()
     if not _thread():
         raise HalError(
@@ -283,10 +283,14 @@ def _start() -> None:
     _c.set_started(1)
 
 
-def _install() -> None:
-    """Exchange functions with the extension, whose methods take the place of those of streams."""
+def connect() -> None:
+    """Exchange functions with the extension, whose methods take the place of those of streams.
+
+    As soon as it is loaded: a program may keep a method of its first stream, and call it for ever.
+    """
     global _c
-    assert _stream_class is not None
+    if _stream_class is None:
+        return  # the classes are not made yet, and no stream exists
     table: dict[str, Any] = {
         "class": _stream_class,
         "handle": _handles.StreamBase,

@@ -183,7 +183,7 @@ def install(text: str) -> Control:
         raise ScheduleError("host threads take turns already: a run with threads cannot begin inside another one")
     control = Control(text)
     if _hostfunc._c is None:
-        _hostfunc._install()  # it replaces methods of streams
+        _hostfunc.connect()  # it replaces methods of streams
     for owner, names in _CALLS:
         for name in names:
             _replace(owner, name, _with_point(getattr(owner, name)))
