@@ -284,13 +284,10 @@ def _start() -> None:
 
 
 def connect() -> None:
-    """Exchange functions with the extension, whose methods take the place of those of streams.
-
-    As soon as it is loaded: a program may keep a method of its first stream, and call it for ever.
-    """
+    """Exchange functions with the extension, whose methods take the place of those of streams."""
     global _c
     if _stream_class is None:
-        return  # the classes are not made yet, and no stream exists
+        return  # no stream exists
     table: dict[str, Any] = {
         "class": _stream_class,
         "handle": _handles.StreamBase,

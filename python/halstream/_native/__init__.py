@@ -75,6 +75,7 @@ def _load() -> Any:
             fresh = _ext is None  # unless a call from a finalizer has done all this meanwhile
             _ext = ext
     if fresh:
+        # Now: a program may keep a method of its first stream.
         importlib.import_module("._core._hostfunc", _PACKAGE).connect()
         for begin in settings:
             begin()
