@@ -69,12 +69,12 @@ type Capture struct {
 	legacy *Device
 
 	// The mutex of graph guards the rest.
-	cause    error  // of the invalidation
-	causedAt string // the place in the program, behind " at"
-	ended    bool
-	records  bool // an event was recorded, which is no node
-	branches map[*Stream]*branch
-	calls    calls
+	cause     error  // of the invalidation
+	causedAt  string // the place in the program, behind " at"
+	ended     bool
+	anyRecord bool // an event was recorded, which is no node
+	branches  map[*Stream]*branch
+	calls     calls
 }
 
 // branch is the part of a capture that is on one stream.

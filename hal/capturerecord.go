@@ -23,7 +23,7 @@ func (c *Capture) record(s *Stream, e *Event) error {
 		return err
 	}
 	c.graph.mu.Lock()
-	c.records = true
+	c.anyRecord = true
 	c.makeNodes()
 	e.captured.Store(&capturedRecord{capture: c, tails: c.branches[s].tails})
 	c.graph.mu.Unlock()

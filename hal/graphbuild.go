@@ -90,7 +90,7 @@ func (c *Capture) onlyNode(op string) (*Node, error) {
 		return nil, c.invalidated(op, "")
 	}
 	made := len(c.graph.nodes)
-	if made == 0 && c.records {
+	if made == 0 && c.anyRecord {
 		return nil, driver.Errorf(driver.InvalidValue, op, "the call made no node: it recorded an event, which a graph does "+
 			"only as an external one; use record_external")
 	}

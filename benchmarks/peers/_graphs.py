@@ -108,16 +108,23 @@ def capture_ratio(s: Any, operation: Callable[[], Any]) -> float:
             plain()
         return graph
 
-    capturing, enqueueing = in_turns([captured, plain], s.synchronize)
+    def warm() -> None:
+        s.nop()  # the first call after a pause wakes threads, which other rows measure
+        s.synchronize()
+
+    capturing, enqueueing = in_turns([captured, plain], s.synchronize, warm)
     return capturing / enqueueing
 
 
-def in_turns(ways: list[Callable[[], Any]], after: Callable[[], Any]) -> list[float]:
-    """Return the median microseconds of each of several ways; `after` is not counted."""
+def in_turns(
+    ways: list[Callable[[], Any]], after: Callable[[], Any], before: Callable[[], Any] = lambda: None
+) -> list[float]:
+    """Return the median microseconds of each of several ways; `before` and `after` are not counted."""
     times: list[list[float]] = [[] for _ in ways]
     for turn in range(TURNS + 1):
         for way, taken in zip(ways, times, strict=True):
             with quiet():
+                before()
                 start = time.perf_counter()
                 kept = way()  # an object that is dropped ends outside of the measured time
                 seconds = time.perf_counter() - start
