@@ -255,6 +255,14 @@ func (s *Stream) checkNotCaptured(t *Thread, op string) error {
 	}
 }
 
+// Captures reports whether a stream of d takes part in a capture of the runtime, which a wait for all work of d
+// would invalidate.
+//
+// Contract: G4.
+func (d *Device) Captures() bool {
+	return d.rt.captures.count.Load() != 0 && len(d.rt.captures.on(d, false)) > 0
+}
+
 // checkNotCaptured rejects a wait for all work of d while streams of d capture.
 func (d *Device) checkNotCaptured() error {
 	if d.rt.captures.count.Load() == 0 {

@@ -156,7 +156,7 @@ func (s *Stream) waitCaptured(t *Thread, e *Event) error {
 	if err := c.usable(s, op); err != nil {
 		return err
 	}
-	if e.version.Load() == 0 && e.opts.Kind == Standard {
+	if !e.WasRecorded() && e.opts.Kind == Standard {
 		return nil // complete (E1)
 	}
 	return c.fail(captureError(codeIsolation, op, "event %d was recorded outside of the capture of %s, "+
@@ -299,7 +299,11 @@ func (s *Stream) captureExternal(t *Thread, op string, kind driver.GraphNodeKind
 	if kind == driver.RecordNode {
 		e.byGraphs.Store(true)
 	}
-	return s.capture.Load().addNode(s, &Node{kind: kind, spec: &driver.GraphWork{Event: d}, event: e})
+	err = s.capture.Load().addNode(s, &Node{kind: kind, spec: &driver.GraphWork{Event: d}, event: e})
+	if err == nil && kind == driver.RecordNode {
+		e.captured.Store(nil) // its latest record is that of the node
+	}
+	return err
 }
 
 // CheckNotCaptured rejects a call that cannot be captured, which op names, where s captures, and invalidates the

@@ -16,6 +16,7 @@
 //   - G4: A call that a capture forbids fails and invalidates the capture: a synchronize
 //     or query of its streams, events or device, a wait for work outside of it, or of
 //     another capture, the legacy default stream beside an ordered stream that captures.
+//     What an event is, its handle, its device and whether it was recorded, can be asked.
 //     Calls on its streams fail until it is ended, which gives the cause. Then the
 //     streams are usable, as they are after a stream of it was closed. A capture that began
 //     on a stream which the program has dropped is lost by the next call of a thread; another
@@ -28,7 +29,8 @@
 //   - G6: What nodes use is kept for as long as the graph, a clone, an executable or a
 //     launch in flight needs it, and then released once.
 //   - G7: An event recorded as external by a node is recorded by each launch, from the call on
-//     that launches: who waits for it then waits for that node. A wait for an external event is for
+//     that launches: who waits for it then waits for that node. In the capture it takes the
+//     place of an earlier record, and a wait for it is one for work outside. A wait for an external event is for
 //     the record which is the latest at that call. The body of a condition has
 //     neither.
 //   - G8: A launch runs each node once, after those that it comes after; other nodes have

@@ -43,6 +43,11 @@ func DeviceSync(ordinal, limit int64) (done int64, err error) {
 	})
 }
 
+// DeviceCaptures returns 1 while a stream of the device takes part in a capture.
+func DeviceCaptures(ordinal int64) (captures int64, err error) {
+	return onDevice(ordinal, func(d *hal.Device) (int64, error) { return truth(d.Captures()), nil })
+}
+
 // outcome is what a wait for work of a device answers, done being what await
 // returned: the device may have been lost meanwhile. A handler of a signal that
 // raised has the first word.

@@ -173,6 +173,26 @@ func EventVersion(id int64) (version int64, err error) {
 	return int64(e.Version()), nil
 }
 
+// EventWasRecorded returns 1 if the event was recorded, in a capture or outside of one.
+func EventWasRecorded(id int64) (recorded int64, err error) {
+	defer guard(&err)
+	e, err := event(id, "query records")
+	if err != nil {
+		return 0, err
+	}
+	return truth(e.WasRecorded()), nil
+}
+
+// EventInCapture returns 1 if the latest record is in a capture, so that a query would be refused.
+func EventInCapture(id int64) (captured int64, err error) {
+	defer guard(&err)
+	e, err := event(id, "query records")
+	if err != nil {
+		return 0, err
+	}
+	return truth(e.InCapture()), nil
+}
+
 // EventReset clears an event in stream order.
 func EventReset(streamID, eventID int64) (zero int64, err error) {
 	defer guard(&err)

@@ -139,6 +139,51 @@ var capturedRecordCases = []testCase{
 		k.Sync(s)
 		k.EventDone(e, true, "it was recorded again")
 	}},
+	{"G4_an_event_has_the_same_handle_in_a_capture", Graphs, func(k *Kit) {
+		s := k.Stream(ordinary)
+		e := k.Event(hal.EventOptions{})
+		require.False(k, e.WasRecorded())
+		k.Record(s, e)
+		k.Sync(s)
+		before, err := e.Handle(k.Me)
+		require.NoError(k, err)
+		k.Capture(s)
+		k.Record(s, e)
+		inside, err := e.Handle(k.Me)
+		require.NoError(k, err)
+		require.Equal(k, before, inside)
+		require.True(k, e.WasRecorded())
+		fresh := k.Event(hal.EventOptions{})
+		k.Record(s, fresh)
+		require.True(k, fresh.WasRecorded())
+		_, err = fresh.Handle(k.Me)
+		require.NoError(k, err)
+		require.NoError(k, k.EndCapture(s).Close(k.Me)) // it was not invalidated
+		after, err := e.Handle(k.Me)
+		require.NoError(k, err)
+		require.Equal(k, before, after)
+	}},
+	{"G7_an_external_record_takes_the_place_of_an_earlier_one_in_the_capture", Graphs, func(k *Kit) {
+		s, o := k.Stream(ordinary), k.Stream(ordinary)
+		e := k.Event(hal.EventOptions{})
+		k.Capture(s)
+		require.False(k, e.WasRecorded())
+		k.Record(s, e)
+		require.NoError(k, s.Nop(k.Me))
+		require.NoError(k, s.RecordExternal(k.Me, e))
+		require.True(k, e.WasRecorded())
+		require.NoError(k, o.WaitStream(k.Me, s))
+		k.CaptureFails(o.Wait(k.Me, e), 905)
+		k.invalidated(s, "wait event")
+	}},
+	{"G4_a_device_says_whether_a_wait_for_it_would_invalidate_a_capture", Graphs, func(k *Kit) {
+		s := k.Stream(ordinary)
+		require.False(k, s.Device().Captures())
+		k.Capture(s)
+		require.True(k, s.Device().Captures())
+		require.NoError(k, k.EndCapture(s).Close(k.Me))
+		require.False(k, s.Device().Captures())
+	}},
 	{"G15_a_record_of_one_capture_is_none_of_another", Graphs, func(k *Kit) {
 		a, b := k.Stream(ordinary), k.Stream(ordinary)
 		c := &recorder{capturer: &capturer{k: k}}

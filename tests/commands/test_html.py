@@ -142,6 +142,17 @@ def bars(markup: str) -> list[ET.Element]:
 
 
 @pytest.mark.needs("times")
+def test_what_is_shown_in_a_capture_does_not_invalidate_it() -> None:
+    s = hs.Stream()
+    with hs.capture(s) as graph, record():
+        e = s.record()
+        assert "recorded in a capture" in texts(e._repr_html_())
+        assert "capturing" in texts(s._repr_html_())
+        s.nop()
+    assert len(graph.nodes) == 1
+    assert "recorded in a capture" in texts(e._repr_html_())
+
+
 def test_a_recorded_timeline_has_a_row_for_each_stream_and_a_line_for_each_wait() -> None:
     a, b = hs.Stream(), hs.Stream()
     with record() as recorded:

@@ -185,3 +185,45 @@ def test_G15_events_of_a_capture_may_be_dropped_and_asked_about_in_any_order() -
     assert graph.edges == []
     with pytest.raises(hs.CaptureError, match="record it outside"):
         kept[500].query()
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_G4_an_event_shows_itself_in_a_capture_as_elsewhere(*, before: bool) -> None:
+    s, event = hs.Stream(), hs.Event()
+    assert not event.recorded
+    if before:
+        s.record(event)
+    handle = event.handle if before else None
+    with hs.capture(s) as graph:
+        s.record(event)
+        assert event.recorded
+        assert "recorded" in repr(event)
+        inside = event.handle
+        s.nop()
+    assert len(graph.nodes) == 1
+    assert event.recorded
+    assert handle in (None, inside)
+    assert event.handle == inside
+
+
+def test_G4_a_record_in_a_capture_counts_whoever_keeps_it() -> None:
+    s, kept, known, external = hs.Stream(), hs.Event(), hs.Event(), hs.Event()
+    _ = known.handle
+    with hs.capture(s):
+        s.record(kept)
+        s.record(known)
+        s.record_external(external)
+        assert [event.recorded for event in (kept, known, external)] == [True] * 3
+    assert [event.recorded for event in (kept, known, external)] == [True] * 3
+
+
+def test_G7_an_external_record_takes_the_place_of_an_earlier_one() -> None:
+    s, o, event = hs.Stream(), hs.Stream(), hs.Event()
+    with pytest.raises(hs.CaptureError, match="was invalidated"), hs.capture(s):
+        s.record(event)
+        s.nop()
+        s.record_external(event)
+        o.wait(s)
+        with pytest.raises(hs.CaptureError, match="recorded outside") as info:
+            o.wait(event)
+        assert info.value.code == 905

@@ -92,17 +92,36 @@ def test_an_end_that_is_refused() -> None:
     ok(rt.record_event(event, one))
     ok(rt.stream_wait_event(two, event))
     ok(rt.record_event(event, two))
-    timed = ok(rt.create_event())
-    ok(rt.record_event(timed, two))
-    assert rt.query_event(timed)[-1] == 107028
     assert rt.query_event_status(event)[-1] == 107028
-    ok(rt.destroy_event(timed))
     assert mdl.ri_capture_end(one) == (0, 507903)
     ok(mdl.ri_capture_begin(one, RELAXED))
     ok(rt.record_event(event, one))
     ok(rt.stream_wait_event(two, event))
     assert mdl.ri_capture_end(two) == (0, 107036)
     assert mdl.ri_capture_end(one) == (0, 507903)
+    ok(rt.destroy_event(event))
+
+
+@pytest.mark.parametrize(
+    "create",
+    [
+        lambda: rt.create_event(),
+        lambda: rt.create_event_with_flag(acl.ACL_EVENT_SYNC),
+        lambda: rt.create_event_ex_with_flag(acl.ACL_EVENT_TIME_LINE),
+    ],
+    ids=["default", "older", "not waitable"],
+)
+def test_an_event_by_which_a_capture_cannot_order(create: Callable[[], tuple[int, int]]) -> None:
+    (stream,) = streams(1)
+    event = ok(create())
+    ok(rt.record_event(event, stream))
+    ok(rt.synchronize_stream(stream))
+    ok(mdl.ri_capture_begin(stream, RELAXED))
+    assert rt.record_event(event, stream) == 207000
+    assert rt.stream_wait_event(stream, event) == 207000
+    assert rt.reset_event(event, stream) == 207000
+    ok(mdl.ri_destroy(ok(mdl.ri_capture_end(stream))))  # the capture goes on
+    ok(rt.record_event(event, stream))
     ok(rt.destroy_event(event))
 
 

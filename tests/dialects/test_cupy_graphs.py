@@ -376,3 +376,12 @@ def test_G2_calls_that_may_wait_for_the_device_end_a_global_capture(stream: Stre
     assert kept == [block, pinned]
     runtime.free(block)  # it was not freed before
     runtime.freeHost(pinned)
+
+
+def test_an_event_has_its_handle_in_a_capture(stream: Stream) -> None:
+    stream.begin_capture()
+    event = stream.record()
+    inside = event.ptr
+    assert inside != 0
+    stream.end_capture()
+    assert event.ptr == inside

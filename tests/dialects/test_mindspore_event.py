@@ -274,3 +274,11 @@ def test_a_dropped_event_still_holds_its_waiter(hold: Hold) -> None:
     assert s2.query() is False
     gate.open()
     s2.synchronize(timeout=LIMIT)
+
+
+@pytest.mark.needs("graphs")
+def test_an_event_shows_itself_in_a_capture() -> None:
+    stream = hal.Stream()
+    with hs.capture(stream):
+        event = stream.record_event()
+        assert "is_created:1" in repr(event)

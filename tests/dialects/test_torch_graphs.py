@@ -350,3 +350,18 @@ def test_graphs_are_not_copied_and_say_what_they_are() -> None:
     assert repr(graph) == "<torch.cuda.CUDAGraph captured>"
     graph.instantiate()
     assert repr(graph) == "<torch.cuda.CUDAGraph ready>"
+
+
+def test_an_event_of_a_capture_shows_itself_and_is_asked_about_with_errors_of_torch() -> None:
+    stream, graph = cuda.Stream(), cuda.CUDAGraph()
+    first, second = (cuda.Event(enable_timing=True) for _ in range(2))
+    with cuda.graph(graph, stream=stream):
+        first.record(stream)
+        stream.nop()
+        second.record(stream)
+        shown, inside = repr(first), first.cuda_event
+        assert hex(inside)[2:] in shown
+    assert (repr(first), first.cuda_event) == (shown, inside)
+    with pytest.raises(torch.AcceleratorError, match="in a capture") as info:
+        first.elapsed_time(second)  # both were recorded
+    assert info.value.error_code == 907

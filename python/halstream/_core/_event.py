@@ -200,11 +200,11 @@ class Event(_handles.EventBase, Base, EventAwaits):
 
     @property
     def recorded(self) -> bool:
-        """True once `record` was called."""
+        """True once `record` was called, in a capture or outside of one."""
         plain = self._plain
         if plain is not None:
             return plain[0]
-        return bool(_native.event_version(self._id))
+        return bool(_native.event_was_recorded(self._id))
 
     @property
     def closed(self) -> bool:

@@ -65,6 +65,8 @@ def event(of: Event) -> str:
             return "closed"
         if not Core.recorded.fget(of):  # type: ignore[attr-defined]
             return "never recorded"
+        if _native.event_in_capture(of._id):
+            return "recorded in a capture"  # which a query would invalidate
         return "done" if _native.event_passed(of._id) else str(_native.describe(of._id))
 
     def device() -> str:

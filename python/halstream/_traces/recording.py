@@ -44,7 +44,8 @@ class Recording:
     def finish(self) -> tuple[list[OperationRecord], list[ExecutionRecord] | None]:
         """End it and return the log, and when its operations ran, None where that is not known.
 
-        What is pending is waited for, as at the program's exit: for at most 2 s.
+        What is pending is waited for, as at the program's exit: for at most 2 s, and not on a device with a stream
+        that captures.
         """
         self._cancel()
         if not self._handle:
@@ -64,6 +65,8 @@ class Recording:
     def _drain() -> None:
         end = time.monotonic() + _DRAIN_S
         for ordinal in range(_native.device_count()):
+            if _native.device_captures(ordinal):
+                continue  # a wait for the device would invalidate the program's capture
             # An error of the work was the program's to report.
             with contextlib.suppress(HalError):
                 _native.wait(_native.device_sync, ordinal, max(0.0, end - time.monotonic()))

@@ -128,6 +128,17 @@ def own_stream(handle: int) -> _core.Stream:
     return stream(handle)
 
 
+def capturable(on: _core.Stream, marker: Event) -> None:
+    """Refuse, where a stream captures, an event by which a capture cannot order work."""
+    if not (marker.ex and marker.flags & _WAITABLE) and on._capture_state("record") == 1:
+        raise refuse(
+            codes.RT_FEATURE_NOT_SUPPORT,
+            "the stream captures, where events are those of create_event_ex_with_flag with ACL_EVENT_SYNC; "
+            f"this one was made by {'create_event_ex_with_flag' if marker.ex else 'create_event'} with flag "
+            f"{marker.flags:#x}",
+        )
+
+
 def event(handle: int) -> Event:
     """Return the event of a handle."""
     found = objects.get(handle)

@@ -8,7 +8,7 @@ from .. import _codes as codes
 from .. import _table
 from .. import constants as c
 from .._call import command, seconds
-from .._table import Event, event, refuse, stream
+from .._table import Event, capturable, event, refuse, stream
 
 #: Event numbers that an Ascend A2 or A3 device has.
 EVENTS = 65536
@@ -68,8 +68,13 @@ def destroy_event(handle: int, /) -> int:
 
 @command("hh")
 def record_event(handle: int, where: int, /) -> int:
-    """aclrtRecordEvent: the event is complete when the stream's work so far is."""
-    stream(where).record(event(handle))
+    """aclrtRecordEvent: the event is complete when the stream's work so far is.
+
+    207000 in a capture, for an event of the older kind or one that no stream can wait for.
+    """
+    on, marker = stream(where), event(handle)
+    capturable(on, marker)
+    on.record(marker)
     return 0
 
 
@@ -81,6 +86,7 @@ def reset_event(handle: int, where: int, /) -> int:
     207000 for one made with other flags, or by `create_event_ex_with_flag`.
     """
     on, marker = stream(where), event(handle)
+    capturable(on, marker)
     if not marker.ex and marker.flags == _DEFAULT:
         on.nop()  # an enqueue is what checks that the stream's context is current
     else:
@@ -92,7 +98,6 @@ def reset_event(handle: int, where: int, /) -> int:
 def query_event(handle: int, /) -> tuple[int, int]:
     """aclrtQueryEvent: (0 complete or 1 not ready, ret); never recorded is complete."""
     marker = _no(event(handle), True, "be queried this way; use query_event_status")
-    # Queried first: the query is what refuses an event of a capture, which counts as not recorded.
     return 0 if marker.query() or not marker.recorded else 1, 0
 
 

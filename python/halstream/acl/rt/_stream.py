@@ -12,7 +12,7 @@ from .. import _table
 from .. import constants as c
 from .._call import command, seconds
 from .._session import session
-from .._table import Event, Stream, event, refuse, stream
+from .._table import Event, Stream, capturable, event, refuse, stream
 
 #: Streams that an Ascend A2 or A3 device has.
 STREAMS = 1984
@@ -115,6 +115,7 @@ def stream_query(handle: int, /) -> tuple[int, int]:
 
 
 def _wait(waiting: Any, marker: Event, limit: int) -> int:
+    capturable(waiting, marker)
     if limit:
         wait_limited(waiting, marker, limit)
     else:
