@@ -136,6 +136,7 @@ ROWS = (
     ),
     Row("graph_capture", "capture of 1,000 empty operations ÷ enqueueing them", "x", target=1.5),
     Row("graph_capture_call", "capture of 1,000 Python functions ÷ enqueueing them", "x", target=1.5),
+    Row("graph_capture_record", "capture of 1,000 records of new events ÷ enqueueing them", "x", target=1.5),
     Row("graph_capture_wait", "capture of 1,000 records and waits for them ÷ enqueueing them", "x", target=1.5),
     Row("graph_capture_fork", "capture of 1,000 forks and joins by new events ÷ enqueueing them", "x", target=1.5),
     Row("graph_instantiate", "executable of a graph of 10,000 nodes", "ms", target=20),

@@ -44,6 +44,7 @@ def measure(sheet: Sheet) -> None:
     with sheet.attempt("graph_capture"):
         sheet.put("graph_capture", capture_ratio(s, s.nop))
         sheet.put("graph_capture_call", capture_ratio(s, lambda: s.call(nothing)))
+        sheet.put("graph_capture_record", capture_ratio(s, s.record))
         event = hs.Event()
         sheet.put("graph_capture_wait", capture_ratio(s, lambda: s.wait(s.record(event))))
         other = hs.Stream(non_blocking=True)
