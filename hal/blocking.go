@@ -15,9 +15,9 @@ const (
 	AsyncCopy
 	// StagedCopy is a copy of CANN's. It waits for every copy from or to pageable memory.
 	StagedCopy
-	// InOrderCopy is a copy that the runtime makes for an operation of another kind, such as
+	// FillingCopy is a copy by which the runtime fills memory with elements of more than 4 bytes: to listeners it is
 	// a fill. It waits as [Stream.Copy] does, but not for copies between pinned blocks.
-	InOrderCopy
+	FillingCopy
 	copyCalls
 )
 
@@ -42,7 +42,7 @@ func (b *Block) onHost() bool { return b == nil || b.dev == nil }
 
 // waits reports whether a copy of a size between blocks returns only when it is done.
 func (c CopyCall) waits(src, dst *Block, size uint64) bool {
-	if c == BlockingCopy || dst == nil || c != InOrderCopy && src.onHost() && dst.onHost() {
+	if c == BlockingCopy || dst == nil || c != FillingCopy && src.onHost() && dst.onHost() {
 		return true
 	}
 	return src == nil && (c == StagedCopy || size > maxStaged)
@@ -51,7 +51,7 @@ func (c CopyCall) waits(src, dst *Block, size uint64) bool {
 // orders returns what a copy between blocks orders for the host.
 func (c CopyCall) orders(src, dst *Block) hostOrder {
 	switch {
-	case c == EnqueuedCopy, c == StagedCopy, c == InOrderCopy, src.onHost() && dst.onHost():
+	case c == EnqueuedCopy, c == StagedCopy, c == FillingCopy, src.onHost() && dst.onHost():
 		return ordersAll
 	case c == BlockingCopy && src == nil:
 		return ordersEarlier

@@ -129,6 +129,9 @@ func (s *Stream) copy(t *Thread, c CopySpec, call CopyCall) (driver.Point, error
 		}
 		o := Operation{Kind: "copy", Thread: t,
 			Reads: rows(c.Src, c.SrcPitch, c.Width, c.Height), Writes: rows(c.Dst, c.DstPitch, c.Width, c.Height)}
+		if call == FillingCopy {
+			o.Kind, o.Reads = "fill", nil // what the program asked for; it has no source
+		}
 		order = call.orders(src, dst)
 		if order == ordersEarlier {
 			rt.notifyHost(Operation{Kind: "synchronize stream", Stream: s, Thread: t})

@@ -44,7 +44,7 @@ var blockingCases = []testCase{
 		other, out := k.Pinned(small)
 		copy(in, pattern(small, 5))
 		s := k.Stream(ordinary)
-		p, err := s.CopyAs(k.Me, hal.CopySpec{Dst: other.Start, Src: pinned.Start, Width: small}, hal.InOrderCopy)
+		p, err := s.CopyAs(k.Me, hal.CopySpec{Dst: other.Start, Src: pinned.Start, Width: small}, hal.FillingCopy)
 		require.NoError(k, err)
 		require.Nil(k, p)
 		k.Sync(s)

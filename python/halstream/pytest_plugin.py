@@ -180,7 +180,9 @@ def pytest_configure(config: pytest.Config) -> None:
             targets = [target(text) for text in wanted]
             if not hasattr(config, "workerinput"):  # of xdist, which sends its results
                 apply = (config.stash[PLAN].schedules or DEFAULT_SCHEDULES) if fix == "apply" else 0
-                config.pluginmanager.register(Files(targets, apply), "halstream-files")
+                config.pluginmanager.register(
+                    Files(targets, apply, sanitized=config.stash[PLAN].sanitized), "halstream-files"
+                )
         except InvalidValueError as exc:
             raise pytest.UsageError(f"--stream-report: {exc}") from None
 

@@ -179,6 +179,20 @@ def test_without_torch_the_text_says_what_to_install(tmp_path: Path) -> None:
     assert "pip install torch" in done.stdout
 
 
+def test_a_torch_that_cannot_be_imported_is_told_in_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch" / "__init__.py").write_text(
+        "raise OSError('libcudart.so.12: cannot open shared object file')\n"
+    )
+    (tmp_path / "app.py").write_text("")
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    words = [sys.executable, "-m", "halstream", "run", "--torch", "app.py"]
+    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2, done.stderr
+    assert "cannot be imported: OSError: libcudart.so.12" in " ".join(done.stderr.split())
+    assert "Traceback" not in done.stderr
+
+
 def test_the_module_needs_no_library_of_cuda() -> None:
     """It refers to what every build of torch has, so that one without CUDA can serve."""
     code = "from halstream.torch._redirect import module, wheel; print(module.build(wheel.installed())[0])"

@@ -152,6 +152,15 @@ def test_results_of_a_session(run: Runner, workers: int) -> None:
     assert json.loads((run.pytester.path / "out.json").read_text())["results"] == []
 
 
+@pytest.mark.parametrize(("option", "said"), [("--stream-sanitize", False), ("--stream-schedules=2", True)])
+@pytest.mark.parametrize("file", ["--stream-report=json:out.json", "--stream-fix=diff"])
+def test_a_file_without_a_check_for_unordered_accesses_says_so(
+    run: Runner, option: str, file: str, *, said: bool
+) -> None:
+    result = run("def test_it(): right()", option, file)
+    assert ("unordered accesses were looked for only in tests whose markers" in result.stdout.str()) == said
+
+
 def test_the_ini_file_asks_for_reports(run: Runner) -> None:
     run.pytester.makeini("[pytest]\nstream_sanitize = true\nstream_report =\n    json:out.json\n    github\n")
     result = run(TESTS)

@@ -1,7 +1,8 @@
-"""Random programs of copies and fills, against an oracle of the vendor's table of synchronous behaviour."""
+"""Random programs of copies and fills, against an oracle of the vendor's synchronous behaviour; names of fills."""
 
 from __future__ import annotations
 
+import halstream as hs
 import pytest
 from copies_help import racy, random_program, reported
 
@@ -17,3 +18,17 @@ def test_V8_V9_a_race_is_reported_if_and_only_if_the_vendors_table_has_one() -> 
         assert reported(program) is racy(program), (seed, program)
         races += racy(program)
     assert PROGRAMS / 10 < races < PROGRAMS / 2
+
+
+@pytest.mark.parametrize("dtype", ["u1", "f4", "f8", "c16"])
+def test_a_fill_is_called_one_whatever_it_is_made_of(dtype: str) -> None:
+    """Elements of more than 4 bytes are copied from memory of the runtime's own."""
+    one, two, x = hs.Stream(), hs.Stream(), hs.empty(4, dtype)
+    hs.synchronize()
+    with hs.sanitize(on="collect") as report:
+        x.fill(1, one)
+        x.fill(2, two)
+        hs.synchronize()
+    (found,) = report
+    assert [found.first.kind, found.second.kind] == ["fill", "fill"]
+    assert found.nbytes == x.nbytes

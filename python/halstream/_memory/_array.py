@@ -190,7 +190,7 @@ class Array(Exchange):
                 host = pinned_empty(self.shape, self.dtype)
             host[...] = value
             # Not a copy of the program's: between pinned blocks that would wait (M5).
-            _copies.copy_as(_copies.IN_ORDER, stream, self.ptr, host.ctypes.data, self.nbytes)
+            _copies.copy_as(_copies.FILLING, stream, self.ptr, host.ctypes.data, self.nbytes)
 
     def _fill_failed(self, exc: Exception, stream: Stream | None) -> None:
         """Raise what is right for an error of the core; called from C."""

@@ -15,7 +15,7 @@ from .._errors import InvalidValueError
 __all__ = [
     "ASYNC",
     "BLOCKING",
-    "IN_ORDER",
+    "FILLING",
     "STAGED",
     "copy",
     "copy_as",
@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 # Kinds of calls that copy, numbered as hal.CopyCall.
-BLOCKING, ASYNC, STAGED, IN_ORDER = 1, 2, 3, 4
+BLOCKING, ASYNC, STAGED, FILLING = 1, 2, 3, 4
 
 #: hal.RelaxedMode: what the thread calls disturbs no capture.
 _RELAXED = 2
@@ -156,7 +156,7 @@ def copy_rows_as(
     call : int
         `BLOCKING` and `ASYNC` are CUDA's copies without and with the suffix Async,
         `STAGED` those of CANN, which complete every copy of pageable memory;
-        `IN_ORDER` is a part of another operation, and waits for pageable memory only.
+        `FILLING` is how larger elements than 4 bytes are filled in, and waits for pageable memory only.
 
     Raises
     ------

@@ -16,8 +16,9 @@ __all__ = ["Files"]
 class Files:
     """A plugin that writes results at the end of the session."""
 
-    def __init__(self, targets: Sequence[Target], apply: int = 0) -> None:
+    def __init__(self, targets: Sequence[Target], apply: int, *, sanitized: bool) -> None:
         self._targets = targets
+        self._sanitized = sanitized  # every test, whatever its markers say
         self._apply = apply  # under how many schedules the suggested lines are tried; 0: they are not
         self._results: list[Result] = []
 
@@ -34,6 +35,11 @@ class Files:
             else:
                 if target.path:
                     terminalreporter.write_line(f"{len(self._results)} result(s) of streams in {target.path}")
+        if not self._sanitized:
+            terminalreporter.write_line(
+                "unordered accesses were looked for only in tests whose markers ask for that; "
+                "--stream-sanitize looks for them in all tests"
+            )
         if self._apply:
             self._try(terminalreporter, config)
 

@@ -31,11 +31,17 @@ def installed() -> Any:
     Raises
     ------
     RedirectError
-        If there is none, or its version was not tested.
+        If there is none, it cannot be imported, or its version was not tested.
     """
     if "torch" not in sys.modules and importlib.util.find_spec("torch") is None:
         raise RedirectError(f"there is no torch in this environment; {_INSTALL}")
-    torch = importlib.import_module("torch")
+    try:
+        torch = importlib.import_module("torch")
+    except Exception as exc:  # above all a library of CUDA's that is missing
+        raise RedirectError(
+            f"torch is installed and cannot be imported: {type(exc).__name__}: {exc}; install it again, with "
+            "`pip install --force-reinstall torch`"
+        ) from exc
     text = getattr(torch, "__version__", None)
     if text is None:  # a folder called torch on sys.path, which Python takes for a package
         place = ", ".join(getattr(torch, "__path__", ())) or "?"
