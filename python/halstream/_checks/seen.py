@@ -167,7 +167,7 @@ class Functions:
             f"{n} {what}"
             for n, what in (
                 (self.declared, "declared what they touch"),
-                (self.seen, _BY_PAGES if self._pages else "were seen by the arrays that they are given or reach"),
+                (self.seen, _BY_PAGES if self._pages else "have their arguments and captured arrays taken as read"),
                 (self.nothing, "touched no known memory"),
                 (unknown, "may touch memory that is not known"),
             )
@@ -176,7 +176,8 @@ class Functions:
         lines = [f"seen: {_functions(self.total)}: {', '.join(parts)}"]
         if self._unwatched:
             lines[0] += (
-                f"; what {sum(self._unwatched.values())} of them write is seen under a deterministic schedule only"
+                f"; what {sum(self._unwatched.values())} of them write is seen only under a deterministic schedule, "
+                "or where it is declared (writes=)"
             )
         if self.compared:
             left_out = f" ({self.partly} times without the largest blocks)" if self.partly else ""
