@@ -98,7 +98,7 @@ def address_of(buffer: Any, *, writable: bool = False) -> tuple[int, int]:
             buffer = np.frombuffer(buffer, np.uint8)
         except (TypeError, AttributeError):
             raise TypeError(
-                f"a {type(buffer).__name__} is no buffer; give an Array, a NumPy array or another object with memory"
+                f"{type(buffer).__name__} is no buffer; give an Array, a NumPy array or another object with memory"
             ) from None
         interface = buffer.__array_interface__
     flags = getattr(buffer, "flags", None)

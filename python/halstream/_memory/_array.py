@@ -116,7 +116,7 @@ class Array(Exchange):
             return Array(self._memory, self.ptr + start * row, (rows, *self.shape[1:]), self.dtype)
         number = operator.index(index)
         if not -self.shape[0] <= number < self.shape[0]:
-            raise IndexError(f"row {number} of an array of {self.shape[0]}")
+            raise IndexError(f"there is no row {number}: the array has {self.shape[0]}")
         number %= self.shape[0]
         return Array(self._memory, self.ptr + number * row, self.shape[1:], self.dtype)
 
