@@ -35,10 +35,43 @@ def test_the_report_as_json_names_everything_and_the_exit_code_says_if_it_is_eno
 
 
 def test_something_needed_that_is_broken_makes_the_exit_code_1() -> None:
-    done = python("doctor", "--json", "--no-imports", HALSTREAM_HOST_DEVICES="none")
+    done = python("doctor", "--json", "--no-imports", HALSTREAM_HOST_DEVICES="none", HALSTREAM_BACKEND="")
     report = json.loads(done.stdout)
     broken = [one["name"] for one in report["checks"] if one["state"] == "broken"]
     assert (broken, report["ok"], done.returncode) == (["backend host"], False, 1)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "says"),
+    [
+        ("HALSTREAM_BACKEND", "gpu", 'no backend is called "gpu"'),
+        ("HALSTREAM_BACKEND", "cuda", "libcuda.so.1 cannot be loaded"),
+        ("HALSTREAM_STALL_S", "x", 'HALSTREAM_STALL_S is "x"'),
+        ("HALSTREAM_SUPPRESSIONS", "nope", "the suppression file 'nope' cannot be read"),
+    ],
+)
+def test_a_setting_that_calls_refuse_later_is_broken(variable: str, value: str, says: str) -> None:
+    settings = {"HALSTREAM_CUDA_LIBRARY": "/nowhere/libcuda.so.1", "HALSTREAM_BACKEND": "", variable: value}
+    done = python("doctor", "--json", "--no-imports", **settings)
+    report = json.loads(done.stdout)
+    broken = {one["name"]: one["text"] for one in report["checks"] if one["state"] == "broken"}
+    assert (list(broken), report["ok"], done.returncode) == ([variable], False, 1)
+    assert says in broken[variable]
+
+
+def test_settings_that_are_right_have_a_line_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # A path from the working folder, which a backend reads as well where it sanitizes.
+    (tmp_path / "rules.txt").write_text("race:loader.py\n")
+    (tmp_path / "numpy.py").write_text("raise ValueError('this is not the package')")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HALSTREAM_SANITIZE", "1")
+    for name, value in (("BACKEND", "host"), ("STALL_S", "2"), ("SUPPRESSIONS", "rules.txt")):
+        monkeypatch.setenv(f"HALSTREAM_{name}", value)
+    found = {check.name: (check.state, check.text) for check in doctor.gather(imports=False)}
+    assert found["HALSTREAM_BACKEND"] == ("ok", "host")
+    assert found["HALSTREAM_STALL_S"] == ("ok", "2")
+    assert found["HALSTREAM_SUPPRESSIONS"] == ("ok", "1 rule(s) in rules.txt")
+    assert (found["backend host"][0], found["numpy"][0]) == ("ok", "ok"), found
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import re
+import subprocess
+import sys
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -14,6 +17,7 @@ from halstream._cli.commands import app
 from halstream._lint import data
 from halstream._lint.finding import RULES
 from halstream._lint.names import _lacks
+from halstream._lint.resolve import own_nodes
 from halstream._lint.run import check_file, files
 from typer.testing import CliRunner
 
@@ -172,6 +176,31 @@ def test_a_file_that_cannot_be_read_is_a_finding(tmp_path: Path, content: bytes)
     assert [found.rule for found in check_file(str(path))] == ["HS001"]
 
 
+#: Nested more deeply than Python's recursion may be, and run by Python nevertheless.
+DEEP = {
+    "sum": "x = " + "+".join(["'a'"] * 2900),
+    "elif": "if 1: pass\n" + "elif 2: pass\n" * 2900,
+    "calls": "import torch\nx = torch.cuda.Stream()" + ".wait().done()" * 700,
+}
+
+
+@pytest.mark.parametrize("name", DEEP)
+def test_what_python_compiles_is_read_however_deep_it_is(tmp_path: Path, name: str) -> None:
+    source = f"{DEEP[name]}\nimport torch\ntorch.cuda.nothing()"
+    path = tmp_path / "app.py"
+    path.write_text(source)
+    subprocess.run([sys.executable, "-c", f"compile(open({str(path)!r}).read(), 'app.py', 'exec')"], check=True)
+    limit = sys.getrecursionlimit()
+    found = rules_of(tmp_path, source)
+    assert (source.count("\n") + 1, "HS101") in found and "HS001" not in {rule for _, rule in found}
+    assert sys.getrecursionlimit() == limit
+
+
+def test_the_nodes_of_a_scope_are_in_the_order_of_the_source() -> None:
+    tree = ast.parse("a(b, lambda: c)\ndef f():\n    d\nif e:\n    g\nh")
+    assert [node.id for node in own_nodes(tree) if isinstance(node, ast.Name)] == ["a", "b", "e", "g", "h"]
+
+
 def test_a_named_pipe_in_a_folder_is_no_file_of_the_program(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.py")  # to open it would wait for a writer
     (tmp_path / "app.py").touch()
@@ -195,8 +224,17 @@ def test_the_command_prints_places_and_returns_whether_something_was_found(tmp_p
     ]
     assert run(str(tmp_path / "good.py")).exit_code == 0
     assert run(str(path), "--select", "HS2").exit_code == 0
+    assert run(str(path), "--select", "hs1").output == found.output.replace("in 2", "in 1")
     assert run(str(tmp_path / "none.py")).exit_code == 2
     assert run().exit_code == 2
+
+
+@pytest.mark.parametrize("rule", ["HS999", "hs4", "E501", "HS101,HS102"])
+def test_a_rule_that_does_not_exist_is_refused(tmp_path: Path, rule: str) -> None:
+    (tmp_path / "app.py").write_text("import torch\n\ntorch.cuda.synchronise()\n")
+    done = run(str(tmp_path), "--select", "HS1", "--select", rule)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr == f"halstream: no rule begins with {rule.upper()}; see --rules\n"
 
 
 def test_each_file_of_the_program_is_checked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

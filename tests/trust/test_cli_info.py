@@ -88,6 +88,15 @@ def test_info_as_text_has_the_same(cli: Any) -> None:
         assert text in done.stdout
 
 
+def test_info_cuts_no_name_in_a_narrow_terminal(cli: Any) -> None:
+    done = cli("info", env={"COLUMNS": "40"})
+    assert "…" not in done.stdout
+    # The cells of the first column, one below the other.
+    table = done.stdout.partition("Environment")[2]
+    cells = "".join(line.split("│")[1].strip() for line in table.splitlines() if line.startswith("│"))
+    assert "HALSTREAM_BACKENDHALSTREAM_CUDA_LIBRARYHALSTREAM_ASCEND_LIBRARY" in cells
+
+
 @pytest.mark.parametrize("package", ["typer", "rich"])
 def test_without_the_extra_the_message_names_what_to_install(cli: Any, hide: Hide, package: str) -> None:
     done = cli("info", env=hide(package))

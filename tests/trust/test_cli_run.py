@@ -233,11 +233,20 @@ def test_a_damaged_token(cli: Any, token: str, text: str) -> None:
     assert not (cli.folder / "ran").exists()
 
 
-def test_a_stale_token(cli: Any, raced: Any) -> None:
-    cli.script("import halstream as hs\nhs.Stream().nop()\nprint('saw nothing')")
+@pytest.mark.parametrize(
+    ("body", "ended"),
+    [
+        ("import halstream as hs; hs.Stream().nop()", "it passed, but"),
+        ("import halstream as hs; stream = hs.Stream()", "it passed, but"),
+        ("import sys", "it passed, but"),
+        ("import atexit; atexit.register(print); raise SystemExit(3)", "it failed, with exit code 3, but"),
+    ],
+)
+def test_a_stale_token(cli: Any, raced: Any, body: str, ended: str) -> None:
+    cli.script(f"print('saw nothing')\n{body}")
     done = cli(*replayed(raced.stdout))
-    assert (done.returncode, done.stdout) == (2, "saw nothing\n")
-    assert "is stale" in done.stderr.splitlines()[-1] and "it passed, but" in done.stderr
+    assert (done.returncode, done.stdout.strip()) == (2, "saw nothing")
+    assert "is stale" in done.stderr.splitlines()[-1] and ended in done.stderr
 
 
 def test_a_token_of_a_script_that_was_fixed(cli: Any, raced: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import shlex
 from decimal import Decimal, InvalidOperation
@@ -17,7 +18,7 @@ from .._campaign.child import CampaignError
 from .._campaign.state import Settings, State, Test
 from .._errors import ScheduleError
 from .._schedules import search
-from .terminal import bars, fail, say
+from .terminal import bars, fail, put, say
 
 __all__ = ["EXAMPLES", "campaign"]
 
@@ -82,6 +83,7 @@ def campaign(
         }
         with contextlib.closing(State(state, resume)) as kept:
             settings = _settings(kept, arguments, numbers)
+            _existing(settings.arguments)
             code = _carry_out(kept, settings, engine, count, folder)
     except (CampaignError, ScheduleError) as exc:
         fail(str(exc))
@@ -116,6 +118,18 @@ def _settings(kept: State, arguments: list[str], numbers: dict[str, int | None])
     return Settings(arguments or known.arguments, **given)
 
 
+def _existing(arguments: list[str]) -> None:
+    """Refuse a file or folder that is not there before anything is started or asked for.
+
+    Words behind an option may be its value, and one that does not look like a path may be the name of a package
+    (`--pyargs`): pytest says what is wrong with those.
+    """
+    for word in itertools.takewhile(lambda word: not word.startswith("-"), arguments):
+        path = word.partition("::")[0]
+        if (os.sep in path or path.endswith(".py")) and not os.path.exists(path):
+            raise CampaignError(f"there is no file or folder {path!r}")
+
+
 def _carry_out(kept: State, settings: Settings, engine: str, workers: int, folder: str) -> int:
     with contextlib.closing(engines.engine(engine, workers, folder)) as chosen, _bar() as progress:
         names, others = collect(settings.arguments, folder)
@@ -130,7 +144,7 @@ def _carry_out(kept: State, settings: Settings, engine: str, workers: int, folde
 
         show()
         run(kept, chosen, workers, folder, show)
-    print(_summary(list(kept.tests.values()), settings, f"{workers} workers", others))
+    put(_summary(list(kept.tests.values()), settings, f"{workers} workers", others))
     return int(any(test.failure for test in kept.tests.values()))
 
 

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from .terminal import fail
+from .terminal import fail, put
 
 __all__ = ["doctor", "lint"]
 
@@ -33,7 +33,7 @@ def doctor(
     checks = gather(imports)
     broken = [check for check in checks if check.broken]
     if as_json:
-        print(json.dumps({"ok": not broken, "checks": [check._asdict() for check in checks]}, indent=2))
+        put(json.dumps({"ok": not broken, "checks": [check._asdict() for check in checks]}, indent=2))
     else:
         console = Console(highlight=False, soft_wrap=True)
         width = max(len(check.name) for check in checks)
@@ -65,27 +65,30 @@ def lint(
 
     Nothing is run or imported. A comment such as # noqa: HS101, or # halstream:
     ignore, silences a line. The exit code is 1 if something was found, 2 if a
-    path does not exist.
+    path or a rule does not exist.
     """
     from .._lint.finding import RULES
     from .._lint.run import check_file, files
 
     if rules:
         for rule, text in RULES.items():
-            print(f"{rule}  {text}")
+            put(f"{rule}  {text}")
         raise typer.Exit(0)
+    wanted = tuple(start.upper() for start in select or ("HS",))
+    for start in wanted:
+        if not any(rule.startswith(start) for rule in RULES):
+            fail(f"no rule begins with {start}; see --rules")
     if not paths:
         fail("lint: name a file or a folder")
     try:
         listed = list(dict.fromkeys(files(paths)))
     except FileNotFoundError as exc:
         fail(str(exc))
-    wanted = tuple(select or ("HS",))
     found = [one for path in listed for one in check_file(path) if one.rule.startswith(wanted)]
     if as_json:
-        print(json.dumps({"files": len(listed), "findings": [one._asdict() for one in found]}, indent=2))
+        put(json.dumps({"files": len(listed), "findings": [one._asdict() for one in found]}, indent=2))
     else:
         for one in found:
-            print(one)
-        print(f"{len(found)} finding(s) in {len(listed)} file(s)")
+            put(str(one))
+        put(f"{len(found)} finding(s) in {len(listed)} file(s)")
     raise typer.Exit(1 if found else 0)

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from .. import __version__
 from .._checks.formats import Target, target, write
@@ -21,16 +21,16 @@ from . import programs as _programs
 from . import script as _script
 from .campaign import EXAMPLES, campaign
 from .checks import doctor, lint
-from .terminal import bars, fail, say
+from .terminal import App, bars, fail, put, say
 
 __all__ = ["app"]
 
 # Before typer installs its own hook: tracebacks of scripts are printed as Python does.
 _HOOK = sys.excepthook
 
-app: typer.Typer = typer.Typer(
+app: typer.Typer = App(
     name="halstream",
-    help="Real device streams for every program: what is here, and what a program does with them.",
+    help="Find missing waits between GPU streams, without a GPU.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -60,7 +60,7 @@ Args = Annotated[
 
 def _version(wanted: bool) -> None:
     if wanted:
-        print(__version__)
+        put(__version__)
         raise typer.Exit
 
 
@@ -83,7 +83,7 @@ def info(as_json: Annotated[bool, typer.Option("--json", help="Print JSON instea
 
     found = gather()
     if as_json:
-        print(json.dumps(found, indent=2))
+        put(json.dumps(found, indent=2))
         return
     console = Console(highlight=False, soft_wrap=True)
     console.print(f"halstream {found['version']} on {found['python']}, {found['platform']}", markup=False)
@@ -92,14 +92,14 @@ def info(as_json: Annotated[bool, typer.Option("--json", help="Print JSON instea
     for line in found["backend_passed"]:
         console.print(f"not chosen: {line}", markup=False)
     for table in _tables(found):
-        console.print(table)
+        console.print(table, soft_wrap=False)
     nvrtc = found["nvrtc"]
     state = f"{nvrtc['version']} ({nvrtc['library']})" if nvrtc["found"] else f"not found: {nvrtc['reason']}"
     console.print(f"NVRTC, which compiles kernels: {state}", markup=False)
 
 
 def _tables(found: dict[str, Any]) -> list[Table]:
-    backends = Table("backend", "device", "name", "memory free", "of", title="Backends", title_justify="left")
+    backends = _table("Backends", "backend", "device", "name", "memory free", "of")
     for backend in found["backends"]:
         if not backend["usable"]:
             backends.add_row(backend["name"], "-", f"absent: {backend['reason']}", "", "")
@@ -111,11 +111,16 @@ def _tables(found: dict[str, Any]) -> list[Table]:
                 _bytes(device["memory_free"]),
                 _bytes(device["memory_total"]),
             )
-    variables = Table("variable", "value", "meaning", title="Environment", title_justify="left")
+    variables = _table("Environment", "variable", "value", "meaning")
     for variable in found["environment"]:
         value = "(not set)" if variable["value"] is None else variable["value"]
         variables.add_row(variable["name"], value, variable["meaning"])
     return [backends, variables]
+
+
+def _table(title: str, *columns: str) -> Table:
+    """Return a table whose words go on in the next line where a terminal is too narrow for them: none is cut."""
+    return Table(*(Column(name, overflow="fold") for name in columns), title=title, title_justify="left")
 
 
 def _bytes(number: int | None) -> str:
@@ -211,7 +216,8 @@ def run(
         ),
     ] = None,
     leaks: Annotated[
-        bool, typer.Option("--leaks", help="Say at the end what SCRIPT made and did not give up (not with N).")
+        bool,
+        typer.Option("--leaks", help="Say at the end what SCRIPT made and did not give up (not with --schedules)."),
     ] = False,
     timeout: Annotated[float, typer.Option(metavar="SECONDS", help="How long one of the N runs may take.")] = 60.0,
     shrink_runs: Annotated[int, typer.Option(help="Runs that may be spent on making a failure small.")] = 200,
@@ -268,7 +274,7 @@ def run(
             fail(str(exc))
     else:
         try:
-            code = _running.explore(script, rest, settings, options, write=print, console=bars(), into=results)
+            code = _running.explore(script, rest, settings, options, write=put, console=bars(), into=results)
         except (ScheduleError, _running.CannotRunError) as exc:
             fail(str(exc))
     leave = _applied.noted()  # for the functions that run at the exit
@@ -347,7 +353,7 @@ def _targets(given: Iterable[str]) -> list[Target]:
 
 def _write_results(targets: Iterable[Target], results: list[Result] | None) -> None:
     try:
-        write(targets, results or [], os.curdir, sys.stdout.write)
+        write(targets, results or [], os.curdir, lambda text: print(text, end=""))
     except OSError as exc:
         fail(f"the program has run, but its results cannot be written: {exc}")
 

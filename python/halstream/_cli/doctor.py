@@ -17,7 +17,9 @@ import sys
 from typing import NamedTuple
 
 from .. import __version__
+from .._checks.suppress import from_environment
 from .._compiled import cache_folder
+from .._errors import InvalidValueError
 from .._lint import data
 
 __all__ = ["BACKENDS", "Check", "gather"]
@@ -34,6 +36,8 @@ _DISTRIBUTIONS = {
     "acl": (),
 }
 _SECONDS = 60
+# A folder of the program may have a package's name. The working folder stays: variables may have paths from it.
+_NOT_HERE = "import sys; sys.path[:] = filter(None, sys.path)\n"
 
 
 class Check(NamedTuple):
@@ -53,7 +57,7 @@ def gather(imports: bool = True) -> list[Check]:
     """Return the checks; without `imports` no other package is tried in a child process."""
     checks = [Check("halstream", "ok", f"{__version__} in {os.path.dirname(os.path.dirname(__file__))}"), _python()]
     checks.append(_numpy())
-    checks += _backends()
+    checks += [*_backends(), *_variables()]
     checks += [_dialect(name, imports) for name in _DISTRIBUTIONS]
     checks += [_tool("go", "Go compiler", "only needed to install halstream from source", "version")]
     checks += [_compiler(), _nvrtc(), *_extras(), *_limits(), _cache()]
@@ -81,8 +85,8 @@ def _child(code: str) -> str:
     """Run code in a fresh process and return the last line that it prints, or why it failed with a '!' before."""
     try:
         done = subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, errors="replace", timeout=_SECONDS,
-            stdin=subprocess.DEVNULL, cwd=os.sep,  # a folder of the program may have a package's name
+            [sys.executable, "-c", _NOT_HERE + code],
+            capture_output=True, text=True, errors="replace", timeout=_SECONDS, stdin=subprocess.DEVNULL,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         return f"!its import has not ended within {_SECONDS} s"
@@ -128,6 +132,34 @@ def _backends() -> list[Check]:
             state = "broken" if name == "host" else "missing"
             checks.append(Check(f"backend {name}", state, f"not usable: {found.lstrip('!-')}"))
     return checks
+
+
+def _variables() -> list[Check]:
+    """Check the variables that are set and are read later than a backend is opened, or choose it."""
+    checks = []
+    if os.environ.get("HALSTREAM_BACKEND"):
+        checks.append(_asked("HALSTREAM_BACKEND", "print('+' + halstream.backend())"))
+    if os.environ.get("HALSTREAM_STALL_S"):
+        # Only a schedule reads it, and only the host device is sure to have those.
+        run = "halstream.use_backend('host')\n    with halstream.testing.schedule('fifo'): print('+')"
+        checks.append(_asked("HALSTREAM_STALL_S", run))
+    if path := os.environ.get("HALSTREAM_SUPPRESSIONS"):
+        try:
+            checks.append(Check("HALSTREAM_SUPPRESSIONS", "ok", f"{len(from_environment())} rule(s) in {path}"))
+        except InvalidValueError as exc:
+            checks.append(Check("HALSTREAM_SUPPRESSIONS", "broken", str(exc)))
+    return checks
+
+
+def _asked(variable: str, code: str) -> Check:
+    """Check a variable with code that prints a '+', and what there is to say, if it is right."""
+    found = _child(
+        f"import halstream, halstream.testing\ntry:\n    {code}\n"
+        "except halstream.HalError as exc: print('-' + ' '.join(str(exc).split()))"
+    )
+    if found.startswith("+"):
+        return Check(variable, "ok", found[1:] or os.environ[variable])
+    return Check(variable, "broken", found.lstrip("!-"))
 
 
 def _dialect(name: str, imports: bool) -> Check:

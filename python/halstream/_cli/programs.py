@@ -131,7 +131,8 @@ def replay(text: str, path: str, args: Sequence[str], *, sanitize: bool) -> int:
     Raises
     ------
     ScheduleError
-        If the token cannot be read, or is of a program that makes other calls.
+        If the token cannot be read, or is of a program that makes other calls; also where a program that passes
+        has not said which it makes.
     """
     token = Token.parse(text)
     done, record = recorded(path, args, _settings(sanitize=sanitize, schedule=token.spec))
@@ -139,5 +140,9 @@ def replay(text: str, path: str, args: Sequence[str], *, sanitize: bool) -> int:
     ended = f"it failed, with exit code {code}" if code else "it passed"
     if record and record["fingerprint"][:8] != token.fingerprint:
         raise ScheduleError(f"{ended}, but the token is of a program that made other calls; look for a new one")
+    if not record and not code:
+        raise ScheduleError(
+            f"{ended}, but nothing is known of its calls: it does not use libascendcl.so, or ended by _exit"
+        )
     say(f"under {token} the program {'failed again' if code else 'passes'}")
     return code

@@ -257,8 +257,10 @@ def replay(
     token = Token.parse(text)
     children = Children(script, args, options._replace(limit=_LIMIT))  # of the runs that are not attached
     execution, code = children.attached(token.spec)
-    known = UNKNOWN[:8] not in (token.fingerprint, execution.fingerprint[:8])
-    if known and (why := stale(token, execution.fingerprint)):
+    # A process that crashed has said nothing of its operations.
+    crashed = execution.failure is not None and not execution.failure.search
+    unknown = token.fingerprint == UNKNOWN[:8] or (crashed and execution.fingerprint == UNKNOWN)
+    if not unknown and (why := stale(token, execution.fingerprint)):
         changed = replay_changed(children, token, children.text)
         if changed is not None:
             if changed.execution.failure is None:

@@ -2,19 +2,48 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from typing import NoReturn
+import traceback
+from typing import Any, NoReturn
 
 import typer
 from rich.console import Console
 
-__all__ = ["bars", "fail", "say"]
+__all__ = ["App", "bars", "fail", "put", "say"]
+
+
+class App(typer.Typer):
+    """The commands; where stdout takes nothing, such as on a full disk, they end with a sentence and exit code 1."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the command line."""
+        try:
+            return super().__call__(*args, **kwargs)
+        except OSError as exc:
+            if not _of_printing(exc):
+                raise
+            # The interpreter writes what is left at its exit, and would report the same again.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            say(f"stdout cannot be written: {exc.strerror or exc}")
+            raise SystemExit(1) from None
+
+
+def _of_printing(exc: OSError) -> bool:
+    """Return whether an error was raised by what prints: a write has no file name that would tell."""
+    frames = [frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_tb(exc.__traceback__)]
+    return frames[-1] == __name__ or frames[-1].partition(".")[0] in ("rich", "typer", "click")
 
 
 def fail(text: str) -> NoReturn:
     """End the command with a sentence on stderr and exit code 2."""
     say(text)
     raise typer.Exit(2)
+
+
+def put(text: str) -> None:
+    """Print on stdout, at once, so that it fails within the command if it cannot be written."""
+    print(text, flush=True)
 
 
 def say(text: str) -> None:

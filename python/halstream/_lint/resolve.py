@@ -138,26 +138,32 @@ class Scope:
 
     def value(self, node: ast.AST) -> Value | None:
         """Return what an expression stands for, None if that is not certain."""
-        if isinstance(node, ast.Name):
-            return self.lookup(node.id)
-        if isinstance(node, ast.Attribute):
-            base = self.value(node.value)
-            if base is None:
-                return None
-            if base.kind == "module":
-                if not base.name:  # halstream itself
-                    return Value("module", node.attr) if node.attr in data.DIALECTS else None
-                return _member(base.name, node.attr)
-            return Value("method", f"{base.name}.{node.attr}") if base.kind in ("object", "class") else None
-        if isinstance(node, ast.Call):
-            called = self.value(node.func)
-            if called is None:
-                return None
-            if called.kind == "class":
-                return Value("object", called.name)
-            given = _RESULTS.get(called.name)
-            return Value("object", given) if given else None
-        return None
+        # From the name outwards, in a loop: chains of calls are longer than Python's recursion may be deep.
+        chain: list[ast.Attribute | ast.Call] = []
+        while isinstance(node, (ast.Attribute, ast.Call)):
+            chain.append(node)
+            node = node.value if isinstance(node, ast.Attribute) else node.func
+        value = self.lookup(node.id) if isinstance(node, ast.Name) else None
+        while chain and value is not None:
+            one = chain.pop()
+            value = _attribute(value, one.attr) if isinstance(one, ast.Attribute) else _result(value)
+        return value
+
+
+def _attribute(base: Value, name: str) -> Value | None:
+    if base.kind == "module":
+        if not base.name:  # halstream itself
+            return Value("module", name) if name in data.DIALECTS else None
+        return _member(base.name, name)
+    return Value("method", f"{base.name}.{name}") if base.kind in ("object", "class") else None
+
+
+def _result(called: Value) -> Value | None:
+    """Return what a call gives."""
+    if called.kind == "class":
+        return Value("object", called.name)
+    given = _RESULTS.get(called.name)
+    return Value("object", given) if given else None
 
 
 def _member(module: str, name: str) -> Value | None:
@@ -208,10 +214,16 @@ def assigned(node: ast.AST) -> Iterator[tuple[ast.Name, ast.expr]]:
 
 def own_nodes(scope: ast.AST) -> Iterator[ast.AST]:
     """Yield the nodes of a scope in the order of the source, without those of functions and classes in it."""
-    for child in ast.iter_child_nodes(scope):
-        yield child
-        if not isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
-            yield from own_nodes(child)
+    # In a loop, as long sums and chains of elif are nested deeper than Python's recursion may be.
+    waiting = [ast.iter_child_nodes(scope)]
+    while waiting:
+        for child in waiting[-1]:
+            yield child
+            if not isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+                waiting.append(ast.iter_child_nodes(child))
+                break
+        else:
+            waiting.pop()
 
 
 def scopes(tree: ast.Module) -> Iterator[Scope]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import os
+import sys
 import tokenize
+import traceback
 import warnings
 from collections.abc import Iterable, Iterator
 
@@ -68,7 +70,7 @@ def check_file(path: str) -> list[Finding]:
             source = file.read()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of the program's own literals
-            tree = ast.parse(source, path)
+            tree = _parse(source, path)
         return _check(path, source, tree)
     except SyntaxError as exc:
         return [Finding(path, exc.lineno or 1, exc.offset or 1, "HS001", f"not read as Python: {exc.msg}")]
@@ -76,6 +78,20 @@ def check_file(path: str) -> list[Finding]:
         return [Finding(path, 1, 1, "HS001", f"not read: {exc}")]
     except (RecursionError, MemoryError):
         return [Finding(path, 1, 1, "HS001", "not read: its expressions are nested too deeply")]
+
+
+def _parse(source: str, path: str) -> ast.Module:
+    """Return the tree of a source, which may be nested as deeply as in a program that Python itself starts.
+
+    The frames of this process count as well, of which that program has none, and a tree in Python's own objects
+    takes a few levels more than what is compiled.
+    """
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(limit + sum(1 for _ in traceback.walk_stack(None)) + 50)
+    try:
+        return ast.parse(source, path)
+    finally:
+        sys.setrecursionlimit(limit)
 
 
 def _check(path: str, source: str, tree: ast.Module) -> list[Finding]:
