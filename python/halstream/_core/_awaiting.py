@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import sys
+import time
 import weakref
 from collections.abc import Callable, Generator, Iterator
 from types import TracebackType
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from ._event import Event
     from ._stream import Stream
 
-__all__ = ["EventAwaits", "StreamAwaits", "listens"]
+__all__ = ["EventAwaits", "Line", "StreamAwaits", "asyncio_line", "trio_line"]
 
 _event_notify = _native.raw("event_notify")
 _notices_drop = _native.raw("notices_drop")
@@ -41,16 +42,20 @@ Awaiting = Generator[Any, Any, Any]
 _DONE = 0
 _NOTICE = 1
 
+# Seconds between two questions whether waits that look again and again can end; each costs milliseconds.
+_ASK_S = 0.25
+_monotonic = time.monotonic  # before a schedule replaces it
+
 _numbers = itertools.count(1)
 _modules = sys.modules
 # Iterators of nothing: what is done does not suspend.
 _nothing: tuple[None, ...] = ()
 
 
-class _Line:
+class Line:
     """The waits of one event loop."""
 
-    __slots__ = ("__weakref__", "_owner", "id", "left", "waiting")
+    __slots__ = ("__weakref__", "_next", "_owner", "id", "left", "looking", "waiting")
 
     def __init__(self) -> None:
         self.id = int(_native.notices_new())
@@ -59,6 +64,38 @@ class _Line:
         self.waiting: dict[int, Any] = {}
         #: Waits whose tasks were collected: the collector may run anywhere and calls nothing.
         self.left: list[int] = []
+        #: The tasks that ask again and again, by `id`: a task that is collected ends its wait, and leaves the list.
+        self.looking: set[int] = set()
+        self._next = _monotonic() + _ASK_S
+
+    def task(self) -> Any:
+        """Return the calling task."""
+        raise NotImplementedError
+
+    def block(self) -> Any:
+        """Return what the loop waits for as a `Block`; None if anything but a look of a task may change that."""
+        raise NotImplementedError
+
+    def ask(self) -> None:
+        """Ask from time to time whether what the tasks look for can come.
+
+        A loop whose tasks ask again and again never waits where the extension would see it.
+
+        Raises
+        ------
+        StallError
+            If it cannot.
+        """
+        if _monotonic() < self._next:
+            return
+        from .._stalls.stall import ask_for_loop
+
+        ask_for_loop(self)
+        self._next = _monotonic() + _ASK_S
+
+    def stop(self, error: BaseException) -> bool:
+        """Raise an error in the task that has waited longest for a notice; False if none does."""
+        raise NotImplementedError
 
     def suspend(self, number: int) -> Awaiting:
         """Return what suspends the calling task until its notice comes, and returns whether the wait has ended."""
@@ -81,7 +118,7 @@ class _Line:
             _notices_drop(self.id, self.left.pop())
 
 
-class _Asyncio(_Line):
+class _Asyncio(Line):
     """The waits of a loop of `asyncio`, or of one that has its methods."""
 
     __slots__ = ("_future", "loop")
@@ -101,16 +138,32 @@ class _Asyncio(_Line):
             if future is not None and not future.done():
                 future.set_result(number > 0)
 
+    def stop(self, error: BaseException) -> bool:
+        for number in sorted(self.waiting):
+            future = self.waiting.pop(number)
+            if not future.done():
+                future.set_exception(error)
+                return True
+        return False
+
     def suspend(self, number: int) -> Awaiting:
         future: Awaiting = self._future()
         self.waiting[number] = future
         return future
 
+    def task(self) -> Any:
+        return _modules["asyncio"].current_task(self.loop)
+
+    def block(self) -> Any:
+        from .._stalls import blocked, loops
+
+        return blocked.event_loop(self.loop) if loops.asyncio_is_over(self.loop, self.looking) else None
+
     def pause(self) -> Awaiting:
         return _turn()  # to the loop, which goes on with the task after the others
 
 
-class _Trio(_Line):
+class _Trio(Line):
     """The waits of a run of `trio`."""
 
     __slots__ = ("_trio", "_value")
@@ -130,6 +183,12 @@ class _Trio(_Line):
                 if task is not None:
                     self._trio.reschedule(task, self._value(number > 0))
 
+    def stop(self, error: BaseException) -> bool:
+        for number in sorted(self.waiting):
+            self._trio.reschedule(self.waiting.pop(number), _modules["outcome"].Error(error))
+            return True
+        return False
+
     def suspend(self, number: int) -> Awaiting:
         def abort(_: Any) -> Any:
             self.waiting.pop(number, None)
@@ -138,6 +197,15 @@ class _Trio(_Line):
         self.waiting[number] = self._trio.current_task()
         suspended: Awaiting = self._trio.wait_task_rescheduled(abort).__await__()
         return suspended
+
+    def task(self) -> Any:
+        return self._trio.current_task()
+
+    def block(self) -> Any:
+        from .._stalls import blocked, loops
+
+        run = self.task()._runner
+        return blocked.trio_run(run) if loops.trio_is_over(run, self.looking) else None
 
     def pause(self) -> Awaiting:
         turn: Awaiting = self._trio.checkpoint().__await__()
@@ -149,7 +217,7 @@ _lines: dict[int, weakref.ref[_Asyncio]] = runtime.keep("event loops with waits"
 _trio_line: list[Any] = runtime.keep("trio's variable of a run", [])
 
 
-def _line() -> _Line:
+def _line() -> Line:
     """Return the line of the loop that runs the calling task.
 
     Raises
@@ -164,9 +232,8 @@ def _line() -> _Line:
     loop = None if asyncio is None else asyncio._get_running_loop()
     if loop is None:
         raise RuntimeError("await of a halstream stream or event needs a running loop of asyncio or trio")
-    known = _lines.get(id(loop))
-    line = None if known is None else known()
-    if line is None or line.loop is not loop:
+    line = asyncio_line(loop)
+    if line is None:
         for number in [number for number, ref in list(_lines.items()) if ref() is None]:
             _lines.pop(number, None)
         line = _Asyncio(loop)
@@ -196,11 +263,17 @@ def _trio(trio: Any) -> _Trio:
     return line
 
 
-def listens(loop: Any) -> bool:
-    """Return whether a loop of asyncio listens to the pipe of its waits."""
+def asyncio_line(loop: Any) -> _Asyncio | None:
+    """Return the line of a loop of asyncio, None if it has none; any thread may call this."""
     known = _lines.get(id(loop))
     line = None if known is None else known()
-    return line is not None and line.loop is loop
+    return line if line is not None and line.loop is loop else None
+
+
+def trio_line(runner: Any) -> _Trio | None:
+    """Return the line of a run of trio, None if it has none; any thread may call this."""
+    line: _Trio | None = runner._locals.get(_trio_line[0]) if _trio_line else None
+    return line
 
 
 def _pending(found: Any, begin: Callable[[int, int, int], int]) -> Awaiting:
@@ -215,10 +288,13 @@ def _pending(found: Any, begin: Callable[[int, int, int], int]) -> Awaiting:
         raise found._fail(exc, "synchronize") from None
     if state == _DONE:
         return
-    ended = False
+    ended, task = False, 0
     try:
         if state == _NOTICE:
             ended = yield from line.suspend(number)
+        else:
+            task = id(line.task())
+            line.looking.add(task)
         while not ended:
             try:
                 ended = bool(_notices_end(line.id, number))
@@ -226,6 +302,8 @@ def _pending(found: Any, begin: Callable[[int, int, int], int]) -> Awaiting:
                 ended = True
                 raise found._fail(exc, "synchronize") from None
             if not ended:
+                if task:
+                    line.ask()
                 yield from line.pause()
     except GeneratorExit:
         line.waiting.pop(number, None)
@@ -233,6 +311,7 @@ def _pending(found: Any, begin: Callable[[int, int, int], int]) -> Awaiting:
         ended = True
         raise
     finally:
+        line.looking.discard(task)
         if not ended:  # the task was cancelled
             line.waiting.pop(number, None)
             _notices_drop(line.id, number)

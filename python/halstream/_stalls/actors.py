@@ -116,7 +116,7 @@ def signal_may_come(*, ends: bool = False) -> bool:
         if not callable(handler) or handler is signal.default_int_handler:
             continue
         code = getattr(handler, "__code__", None)
-        if code is not None and (_of_tool(code) or _sites.is_library(code.co_filename)):
+        if code is not None and (_of_tool(code) or _sites.is_library(code.co_filename) or _interrupts_trio(code)):
             continue
         timer = _TIMERS.get(signal.Signals(number)) if number in _TIMERS else None
         if timer is None or signal.getitimer(timer)[0] > 0:
@@ -140,3 +140,9 @@ def _threads() -> dict[int, threading.Thread]:
 
 def _of_tool(code: CodeType) -> bool:
     return _sites.package(code.co_filename) in _TOOLS
+
+
+def _interrupts_trio(code: CodeType) -> bool:
+    """Return True for the handler by which trio raises KeyboardInterrupt, in place of Python's own."""
+    module = sys.modules.get("trio._core._ki")
+    return module is not None and code.co_filename == module.__file__

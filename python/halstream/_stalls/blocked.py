@@ -24,9 +24,9 @@ from types import BuiltinMethodType, CodeType, FrameType, MemberDescriptorType
 from typing import Any, NamedTuple
 
 from .. import _sites
-from .._core._awaiting import listens
+from . import loops as _loops
 
-__all__ = ["HOOKS", "UNKNOWN", "Block", "attribute", "blocked", "calling", "thread_name"]
+__all__ = ["HOOKS", "UNKNOWN", "Block", "attribute", "blocked", "calling", "event_loop", "thread_name", "trio_run"]
 
 # Not by the names in `threading`: this module may be loaded while these stand for the hooks of a schedule.
 _LOCK: Any = _thread.LockType
@@ -50,6 +50,7 @@ class Block(NamedTuple):
     idle: bool = False  #: it is an idle worker thread that waits for work
     lock: bool = False  #: it waits for a lock
     loop: Any = None  #: the event loop of `asyncio` that waits
+    run: Any = None  #: the run of `trio` that waits
 
 
 def blocked(frame: FrameType, ident: int) -> Block | None:
@@ -71,7 +72,11 @@ def blocked(frame: FrameType, ident: int) -> Block | None:
             return _end_of(names.get("self"))
         return None
     if code.co_name == "select" and code.co_filename == selectors.__file__:
-        return _event_loop(frame)
+        loop = _loops.asyncio_waits(frame)
+        return None if loop is None else event_loop(loop)
+    if code.co_name == "get_events":
+        run = _loops.trio_waits(frame)
+        return None if run is None else trio_run(run)
     if code is _SHUTDOWN:
         return Block("waits at the end of the program for its threads", idle=True)
     if code is _pool_worker():
@@ -84,6 +89,8 @@ def blocked(frame: FrameType, ident: int) -> Block | None:
         return None
     if code.co_filename == _CONTROLLED_FILE and frame.f_back is not None and frame.f_back.f_code is _WAIT:
         return _condition(frame.f_back, frame.f_back.f_locals)
+    if code.co_filename == _CONTROL_FILE:
+        return _controlled(frame)
     if code.co_filename in HOOKS:
         module = _CONTROLLED if code.co_filename == _CONTROLLED_FILE else _TRACKED
         return _lock(sys.modules[module].raw_lock(frame), ident)
@@ -116,22 +123,31 @@ def _condition(frame: FrameType, names: Mapping[str, Any]) -> Block | None:
     return Block(f"waits in {type(waits).__name__}.{inner.f_code.co_name}()")
 
 
-def _event_loop(frame: FrameType) -> Block | None:
-    """Return the wait of an event loop that only another thread can wake."""
-    outer = frame.f_back
-    loop = None if outer is None or outer.f_code.co_name != "_run_once" else outer.f_locals.get("self")
-    limit = frame.f_locals.get("timeout")
-    if limit not in (None, -1) or loop is None or getattr(loop, "_selector", None) is not frame.f_locals["self"]:
+def _controlled(frame: FrameType) -> Block | None:
+    """Return the wait of a thread that takes turns and has given its own away."""
+    outer, member = frame.f_back, frame.f_locals.get("member")
+    if frame.f_code.co_name != "_await" or outer is None or outer.f_code.co_name != "wait":
+        return None  # it waits for its turn only
+    if outer.f_locals.get("timeout", 0) is not None or getattr(member, "state", None) != "blocked":
         return None
-    # Its own files, and the pipe of what it awaits: others may have news from outside.
-    files = getattr(loop, "_internal_fds", -1) + listens(loop)
-    if loop._ready or loop._scheduled or len(loop._selector.get_map()) != files:
-        return None
-    if getattr(loop, "_signal_handlers", None):
-        return None
-    stacks = [task.get_stack(limit=1) for task in sys.modules["asyncio"].all_tasks(loop)]
-    places = [_sites.frame_line(stack[0]) for stack in stacks if stack]
-    return Block("waits in an event loop" + (f" (a task is at {places[0]})" if places else ""), loop=loop)
+    at: FrameType | None = outer
+    while at is not None and at.f_code.co_filename in (_CONTROL_FILE, _CONTROLLED_FILE):
+        at = at.f_back
+    if at is not None and at.f_code is _WAIT:
+        return _condition(at, at.f_locals)
+    return Block("waits for another thread")
+
+
+def event_loop(loop: Any) -> Block:
+    """Return the wait of a loop of asyncio that only another thread can wake."""
+    place = _loops.place_in_asyncio(loop)
+    return Block("waits in an event loop" + (f" (a task is at {place})" if place else ""), loop=loop)
+
+
+def trio_run(run: Any) -> Block:
+    """Return the wait of a run of trio that only another thread can wake."""
+    place = _loops.place_in_trio(run)
+    return Block("waits in a run of trio" + (f" (a task is at {place})" if place else ""), run=run)
 
 
 def _end_of(thread: Any) -> Block | None:
@@ -289,6 +305,7 @@ def _code(*names: str) -> CodeType | None:
 _TRACKED = "halstream._checks.tracked"
 _CONTROLLED = "halstream._schedules.threadlocks"
 _CONTROLLED_FILE = f"{_sites.ROOT}_schedules{os.sep}threadlocks.py"
+_CONTROL_FILE = f"{_sites.ROOT}_schedules{os.sep}control.py"
 HOOKS = frozenset((*(f"{_sites.ROOT}_checks{os.sep}{name}.py" for name in ("hostorder", "tracked")), _CONTROLLED_FILE))
 _WAIT = _code("Condition", "wait")
 # Python 3.13 waits in the method itself.

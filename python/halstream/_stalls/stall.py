@@ -21,11 +21,13 @@ from .. import _native, _sites
 from .._core._base import reap
 from .._errors import StallError
 from .._runtime import runtime
+from . import actors as _actors
 from . import waiters as _waiters
 from . import watching as _watching
+from .blocked import Block
 from .chain import SHOWN, Chain
 
-__all__ = ["asked"]
+__all__ = ["ask_for_loop", "asked"]
 
 # A stall is reported when two looks at most this far apart find the same.
 _AGREE_S = 2.0
@@ -91,7 +93,46 @@ def asked() -> int:
 
 def _judge(me: int) -> tuple[str, bool]:
     """Return the text of the error, if the wait of thread `me` has no end, and whether to ask again."""
-    text, better, native = _look(me)
+    return _decide(me, *_look(me))
+
+
+def ask_for_loop(line: Any) -> bool:
+    """Ask whether the waits of an event loop whose tasks look again and again can ever end.
+
+    Parameters
+    ----------
+    line : Line
+        The loop's; the calling thread runs it.
+
+    Returns
+    -------
+    bool
+        Whether to be asked again soon.
+
+    Raises
+    ------
+    StallError
+        If they cannot.
+    """
+    me = threading.get_ident()
+    block = None if os.environ.get("HALSTREAM_STALL") == "0" else line.block()
+    # In a loop a task may wait for a signal that asks the program to end.
+    if block is None or _actors.signal_may_come(ends=True):
+        _suspicions.pop(me, None)
+        return False
+    try:
+        text, again = _decide(me, *_look(me, block))
+    except RuntimeWarning:
+        raise  # where warnings are errors
+    except Exception:
+        return False  # a look that fails is no reason to end a wait
+    if text:
+        raise StallError(text, operation="wait")
+    return again
+
+
+def _decide(me: int, text: str, better: Sequence[int], native: list[str]) -> tuple[str, bool]:
+    """Return what `_judge` does of what a look found."""
     known = _suspicions.pop(me, None)
     if not text:
         return "", False
@@ -135,13 +176,16 @@ def _found_by(threads: Sequence[int]) -> bool:
     return any(known is not None and known.counts() for known in map(_suspicions.get, threads))
 
 
-def _look(me: int) -> tuple[str, list[int], list[str]]:
+def _look(me: int, block: Block | None = None) -> tuple[str, list[int], list[str]]:
     """Return why thread `me` can never go on, '' if it may, and the threads that should rather raise that.
 
-    The third value are the native threads that may still help it.
+    The third value are the native threads that may still help it. `block` says what the thread
+    waits for if that is not in the runtime.
     """
     picture = _waiters.take(me)
-    if me not in picture.waits:
+    if block is not None:
+        picture.blocks[me] = block
+    elif me not in picture.waits:
         return "", [], []
     hopeless, native = picture.hopeless(me), []
     if me not in hopeless and picture.native:
@@ -152,6 +196,6 @@ def _look(me: int) -> tuple[str, list[int], list[str]]:
     waits = picture.waits
     main = threading.main_thread().ident
     better = [ident for ident, wait in waits.items() if ident in hopeless and not wait.report]
-    if not waits[me].report:
+    if block is not None or not waits[me].report:
         better = [ident for ident in better if ident == main != me]
     return Chain(picture, me, hopeless).text(), better, native

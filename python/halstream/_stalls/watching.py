@@ -20,6 +20,7 @@ from .._core._base import reap
 from .._errors import StallError
 from .._runtime import runtime
 from . import actors as _actors
+from . import loops as _loops
 from . import waiters as _waiters
 from .blocked import Block
 from .chain import Chain
@@ -62,6 +63,11 @@ def watch() -> int:
         _found.append(verdict)
         return 1
     _to_raise[:] = [verdict]
+    if block.run is not None:
+        _loops.end_in_trio(block.run, deliver)
+        return 0
+    if block.loop is not None and _loops.end_in_asyncio(block.loop, deliver):
+        return 0
     _native.stall_interrupt(threading.main_thread().ident or 0)
     if block.loop is not None:
         block.loop.call_soon_threadsafe(int)  # it sleeps in a call that signals do not end; this does
