@@ -276,6 +276,17 @@ def _judge_wait() -> int:
 
 _native.judge_wait = _judge_wait
 
+
+def _judge_loop(line: object) -> None:
+    """Do the same for an event loop whose tasks look again and again; see `_stalls.stall.ask_for_loop`."""
+    from ._stalls.stall import ask_for_loop
+
+    _native.judge_loop = ask_for_loop
+    ask_for_loop(line)
+
+
+_native.judge_loop = _judge_loop
+
 #: Names that are imported at their first use, so that an import of halstream stays fast.
 _LAZY = {
     "Array": "_memory._array",  # loads NumPy

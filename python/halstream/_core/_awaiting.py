@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ._event import Event
     from ._stream import Stream
 
-__all__ = ["EventAwaits", "Line", "StreamAwaits", "asyncio_line", "trio_line"]
+__all__ = ["EventAwaits", "StreamAwaits", "asyncio_line", "trio_line"]
 
 _event_notify = _native.raw("event_notify")
 _notices_drop = _native.raw("notices_drop")
@@ -52,7 +52,7 @@ _modules = sys.modules
 _nothing: tuple[None, ...] = ()
 
 
-class Line:
+class _Line:
     """The waits of one event loop."""
 
     __slots__ = ("__weakref__", "_next", "_owner", "id", "left", "looking", "waiting")
@@ -72,10 +72,6 @@ class Line:
         """Return the calling task."""
         raise NotImplementedError
 
-    def block(self) -> Any:
-        """Return what the loop waits for as a `Block`; None if anything but a look of a task may change that."""
-        raise NotImplementedError
-
     def ask(self) -> None:
         """Ask from time to time whether what the tasks look for can come.
 
@@ -88,9 +84,7 @@ class Line:
         """
         if _monotonic() < self._next:
             return
-        from .._stalls.stall import ask_for_loop
-
-        ask_for_loop(self)
+        _native.judge_loop(self)
         self._next = _monotonic() + _ASK_S
 
     def stop(self, error: BaseException) -> bool:
@@ -118,7 +112,7 @@ class Line:
             _notices_drop(self.id, self.left.pop())
 
 
-class _Asyncio(Line):
+class _Asyncio(_Line):
     """The waits of a loop of `asyncio`, or of one that has its methods."""
 
     __slots__ = ("_future", "loop")
@@ -154,16 +148,11 @@ class _Asyncio(Line):
     def task(self) -> Any:
         return _modules["asyncio"].current_task(self.loop)
 
-    def block(self) -> Any:
-        from .._stalls import blocked, loops
-
-        return blocked.event_loop(self.loop) if loops.asyncio_is_over(self.loop, self.looking) else None
-
     def pause(self) -> Awaiting:
         return _turn()  # to the loop, which goes on with the task after the others
 
 
-class _Trio(Line):
+class _Trio(_Line):
     """The waits of a run of `trio`."""
 
     __slots__ = ("_trio", "_value")
@@ -201,12 +190,6 @@ class _Trio(Line):
     def task(self) -> Any:
         return self._trio.current_task()
 
-    def block(self) -> Any:
-        from .._stalls import blocked, loops
-
-        run = self.task()._runner
-        return blocked.trio_run(run) if loops.trio_is_over(run, self.looking) else None
-
     def pause(self) -> Awaiting:
         turn: Awaiting = self._trio.checkpoint().__await__()
         return turn
@@ -217,7 +200,7 @@ _lines: dict[int, weakref.ref[_Asyncio]] = runtime.keep("event loops with waits"
 _trio_line: list[Any] = runtime.keep("trio's variable of a run", [])
 
 
-def _line() -> Line:
+def _line() -> _Line:
     """Return the line of the loop that runs the calling task.
 
     Raises

@@ -244,6 +244,8 @@ def replace(name: str, function: Callable[..., Any]) -> None:
 
 #: Returns whether a wait can ever end; set by `halstream`, as the search for stalls imports this module.
 judge_wait: Callable[[], int] | None = None
+#: The same for an event loop whose tasks look again and again: is given its list of waits.
+judge_loop: Callable[[Any], object] = bool
 
 
 def _endless() -> int:

@@ -17,8 +17,7 @@ from typing import Any
 
 from .. import _native, _sites
 from .._checks import tracked
-from .._core import _hostfunc
-from .._core._awaiting import Line
+from .._core import _awaiting, _hostfunc
 from .._core._device import Device
 from .._core._event import Event
 from .._core._stream import Stream
@@ -43,7 +42,7 @@ _CALLS: tuple[tuple[Any, tuple[str, ...]], ...] = (
     (Work, ("call_native", "launch", "delay")),
     (Event, ("record", "wait", "query", "synchronize")),
     (Device, ("synchronize",)),
-    (Line, ("ask",)),  # a loop whose tasks look again and again calls nothing else
+    (_awaiting._Line, ("ask",)),  # a loop whose tasks look again and again calls nothing else
     (Array, ("copy_from",)),
     # What all dialects copy, fill, allocate and free by.
     (_copies, ("_stream_copy", "_stream_copy_as", "_stream_fill")),

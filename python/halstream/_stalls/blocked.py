@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 from .. import _sites
 from . import loops as _loops
 
-__all__ = ["HOOKS", "UNKNOWN", "Block", "attribute", "blocked", "calling", "event_loop", "thread_name", "trio_run"]
+__all__ = ["HOOKS", "UNKNOWN", "Block", "attribute", "blocked", "calling", "looking_loop", "thread_name"]
 
 # Not by the names in `threading`: this module may be loaded while these stand for the hooks of a schedule.
 _LOCK: Any = _thread.LockType
@@ -148,6 +148,18 @@ def trio_run(run: Any) -> Block:
     """Return the wait of a run of trio that only another thread can wake."""
     place = _loops.place_in_trio(run)
     return Block("waits in a run of trio" + (f" (a task is at {place})" if place else ""), run=run)
+
+
+def looking_loop(line: Any) -> Block | None:
+    """Return what the event loop of a list of waits waits for, of which tasks look again and again.
+
+    None if anything but a look of one of them may change that.
+    """
+    loop = getattr(line, "loop", None)
+    if loop is not None:
+        return event_loop(loop) if _loops.asyncio_is_over(loop, line.looking) else None
+    run = line.task()._runner
+    return trio_run(run) if _loops.trio_is_over(run, line.looking) else None
 
 
 def _end_of(thread: Any) -> Block | None:

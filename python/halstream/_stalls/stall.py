@@ -24,7 +24,7 @@ from .._runtime import runtime
 from . import actors as _actors
 from . import waiters as _waiters
 from . import watching as _watching
-from .blocked import Block
+from .blocked import Block, looking_loop
 from .chain import SHOWN, Chain
 
 __all__ = ["ask_for_loop", "asked"]
@@ -101,7 +101,7 @@ def ask_for_loop(line: Any) -> bool:
 
     Parameters
     ----------
-    line : Line
+    line : _Line
         The loop's; the calling thread runs it.
 
     Returns
@@ -115,7 +115,7 @@ def ask_for_loop(line: Any) -> bool:
         If they cannot.
     """
     me = threading.get_ident()
-    block = None if os.environ.get("HALSTREAM_STALL") == "0" else line.block()
+    block = None if os.environ.get("HALSTREAM_STALL") == "0" else looking_loop(line)
     # In a loop a task may wait for a signal that asks the program to end.
     if block is None or _actors.signal_may_come(ends=True):
         _suspicions.pop(me, None)
