@@ -45,6 +45,20 @@ func (c *recorder) event(s *hal.Stream, capture, number uint64) *hal.Event {
 	return e
 }
 
+// comesAfter asserts of each node of a graph which nodes it comes after, in any order.
+func (k *Kit) comesAfter(g *hal.Graph, want [][]int) {
+	k.T.Helper()
+	nodes := g.Nodes()
+	require.Len(k, nodes, len(want))
+	for i, n := range nodes {
+		before := []int{}
+		for _, m := range n.After() {
+			before = append(before, m.Index())
+		}
+		require.ElementsMatch(k, want[i], before, "node %d", i)
+	}
+}
+
 var capturedRecordCases = []testCase{
 	{"G15_records_added_to_a_capture_stand_for_what_was_captured_before_them", Graphs, func(k *Kit) {
 		a, b, late := k.Stream(ordinary), k.Stream(ordinary), k.Stream(ordinary)
@@ -73,15 +87,7 @@ var capturedRecordCases = []testCase{
 		g := k.EndCapture(a)
 
 		after := [][]int{{}, {0}, {1}, {0}, {3, 1}, {}, {2, 4, 5}}
-		nodes := g.Nodes()
-		require.Len(k, nodes, len(after))
-		for i, n := range nodes {
-			before := []int{}
-			for _, m := range n.After() {
-				before = append(before, m.Index())
-			}
-			require.ElementsMatch(k, after[i], before, "node %d", i)
-		}
+		k.comesAfter(g, after)
 		k.Launch(k.Executable(g), a)
 		k.Sync(a)
 	}},
@@ -105,15 +111,7 @@ var capturedRecordCases = []testCase{
 		require.NoError(k, a.Nop(k.Me)) // 4
 		g := k.EndCapture(a)
 		after := [][]int{{}, {}, {0}, {0, 1}, {2, 3, 0}}
-		nodes := g.Nodes()
-		require.Len(k, nodes, len(after))
-		for i, n := range nodes {
-			before := []int{}
-			for _, m := range n.After() {
-				before = append(before, m.Index())
-			}
-			require.ElementsMatch(k, after[i], before, "node %d", i)
-		}
+		k.comesAfter(g, after)
 		require.NoError(k, g.Close(k.Me))
 	}},
 	{"G15_a_record_of_a_capture_that_has_ended_is_refused_as_any_other", Graphs, func(k *Kit) {
