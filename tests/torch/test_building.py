@@ -184,13 +184,19 @@ def test_a_torch_that_cannot_be_imported_is_told_in_a_sentence(tmp_path: Path) -
     (tmp_path / "torch" / "__init__.py").write_text(
         "raise OSError('libcudart.so.12: cannot open shared object file')\n"
     )
-    (tmp_path / "app.py").write_text("")
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
-    words = [sys.executable, "-m", "halstream", "run", "--torch", "app.py"]
-    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 2, done.stderr
-    assert "cannot be imported: OSError: libcudart.so.12" in " ".join(done.stderr.split())
-    assert "Traceback" not in done.stderr
+    code = textwrap.dedent(
+        f"""
+        import sys
+        sys.path.insert(0, {str(tmp_path)!r})
+        from halstream.torch import RedirectError, redirect
+        try:
+            redirect()
+        except RedirectError as exc:
+            print(exc)
+        """
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert "torch is installed and cannot be imported: OSError: libcudart.so.12" in done.stdout, done.stderr
 
 
 def test_the_module_needs_no_library_of_cuda() -> None:
