@@ -38,8 +38,9 @@ const (
 //
 // Contract: G15.
 type CapturedCalls struct {
-	word  atomic.Uint64
-	Calls [CapturedCallsMost]CapturedCall
+	word    atomic.Uint64
+	Capture uint64 // the CaptureID of the capture that the list was lent to last
+	Calls   [CapturedCallsMost]CapturedCall
 }
 
 const listOpen uint64 = 1 << 63
@@ -139,6 +140,7 @@ func (c *Capture) addCall(s *Stream, op string, list *CapturedCalls, call Captur
 	c.takeCalls()
 	fresh = c.calls.list != list
 	if fresh || c.calls.taken == CapturedCallsMost {
+		list.Capture = c.id
 		list.word.Store(listOpen)
 		c.calls.list, c.calls.taken = list, 0
 	}

@@ -68,7 +68,7 @@ func (c *Capture) end(op string) (*Graph, error) {
 	}
 	c.ended = true
 	c.closeCalls()
-	listed := c.calls.lanes != nil
+	lent := c.calls.lanes != nil // a list, whose caller may have events of this capture
 	var err error
 	if c.cause != nil {
 		err = c.invalidated(op, "")
@@ -78,7 +78,7 @@ func (c *Capture) end(op string) (*Graph, error) {
 	c.graph.mu.Unlock()
 	c.rt.captures.leave(streams)
 	c.rt.captures.takeBack(c)
-	if listed {
+	if lent {
 		c.rt.captures.past.add(c)
 	}
 	if err == nil && lost != nil {

@@ -379,7 +379,8 @@
 //     warning names it.
 //   - W3: While work is pending that nothing moves, the same holds for what the
 //     program's main thread waits for outside the runtime: a lock, a queue, a future, the
-//     end of a thread, an event loop, or a loop that only asks whether work is done.
+//     end of a thread, an event loop, or a loop that only asks whether work is done. In an event
+//     loop it fails in the task that has waited longest for the runtime.
 //   - W4: A native function that waits without a limit, for a lock of the process or for a
 //     signal, waits for others. Any other one may take as long as it wants.
 //   - W6: Where a launch of a graph never ends, the text names the node that it is at with

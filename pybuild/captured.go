@@ -95,28 +95,27 @@ func leaveCaptures() {
 	}
 }
 
-// captureList returns the list to which C code adds functions and records of a capture.
+// captureList returns the list to which C code adds functions, records and waits of a capture.
 func captureList() *hal.CapturedCalls { return (*hal.CapturedCalls)(C.halstream_capture_list()) }
 
-// takesCalls lets C code add functions and records of a stream to the list, where lane is not negative.
-func takesCalls(id int64, lane int, fresh bool, capture uint64) {
+// openList lets C code add functions, records and waits of a stream to the list, where lane is not negative.
+func openList(id int64, lane int, fresh bool) {
 	if lane >= 0 {
-		C.halstream_capture_takes(C.int64_t(id), C.uint32_t(lane), C.int(truth(fresh)), C.uint64_t(capture))
+		C.halstream_capture_takes(C.int64_t(id), C.uint32_t(lane), C.int(truth(fresh)))
 	}
 }
 
 // recordCaptured records an event that only C code knows in the capture of the stream with an id, and tells it
 // which place that is. It reports false with nothing done if the stream does not capture, or an event is needed.
 func recordCaptured(t *hal.Thread, s *hal.Stream, id int64) (bool, error) {
-	capture := s.CaptureID()
-	if capture == 0 {
-		return false, nil
+	if s.CaptureID() == 0 {
+		return false, nil // as nearly always
 	}
-	number := C.halstream_capture_number()
-	lane, fresh, captured, err := s.CaptureRecord(t, uint64(number), captureList())
-	takesCalls(id, lane, fresh, capture)
+	list, number := captureList(), C.halstream_capture_number()
+	lane, fresh, captured, err := s.CaptureRecord(t, uint64(number), list)
+	openList(id, lane, fresh)
 	if captured && err == nil {
-		C.halstream_recorded = C.halstream_place{nil, number, C.uint64_t(capture)}
+		C.halstream_recorded = C.halstream_place{nil, number, C.uint64_t(list.Capture)}
 	}
 	return captured, err
 }

@@ -132,7 +132,7 @@ func halstreamHostFuncs(id, token int64, word *uint64, site uint32) C.int {
 			return 0
 		}
 		lane, fresh, captured, err := s.CaptureFunc(t, uint64(token), site, captureList())
-		takesCalls(id, lane, fresh, s.CaptureID())
+		openList(id, lane, fresh)
 		return C.int(truth(captured && err == nil))
 	}
 	growing, err := s.HostFuncs(t, uint64(token), burst)

@@ -95,7 +95,7 @@ int halstream_capture_add(int64_t stream, hs_call *c);
 void *halstream_capture_list(void);
 /* Go takes calls and records of a stream in a capture, by this number; `fresh`: and none of those streams any more of
  * which it said so before. */
-void halstream_capture_takes(int64_t stream, uint32_t lane, int fresh, uint64_t capture);
+void halstream_capture_takes(int64_t stream, uint32_t lane, int fresh);
 /* The number of the next record of an event that Go does not know. */
 uint64_t halstream_capture_number(void);
 

@@ -26,6 +26,7 @@ enum { LINKS = 64 };
 
 static struct {
     _Atomic uint64_t word; /* how many there are, with OPEN while more are taken */
+    uint64_t capture;      /* its number; Go sets it with the word */
     captured calls[MOST];
 } list;
 
@@ -36,7 +37,7 @@ static struct {
     uint32_t lane;
 } streams[STREAMS];
 static uint32_t stream_count, latest, replaced; /* the one found last, and the one that had to go last */
-static uint64_t capture_id, records;            /* how many records there were so far, in all captures */
+static uint64_t records;                        /* how many there were so far, in all captures */
 
 /* The call that was added last and how many are linked up to it, 0: the next one begins anew. */
 static hs_burst *last;
@@ -52,9 +53,8 @@ static int find(int64_t stream)
     return latest < stream_count;
 }
 
-void halstream_capture_takes(int64_t stream, uint32_t lane, int fresh, uint64_t capture)
+void halstream_capture_takes(int64_t stream, uint32_t lane, int fresh)
 {
-    capture_id = capture;
     if (fresh) stream_count = links = 0; /* what was added before belongs to another graph */
     if (find(stream)) return; /* the list was full */
     latest = stream_count < STREAMS ? stream_count++ : (replaced = (replaced + 1) % STREAMS);
@@ -88,8 +88,8 @@ int halstream_capture_add(int64_t stream, hs_call *c)
 
 uint64_t halstream_capture_number(void) { return ++records; }
 
-/* Adds what is no call; 0 if Go has to be asked. */
-static int add_other(int64_t stream, uint64_t number, uint32_t kind)
+/* Adds a record or a wait; 0 if Go has to be asked. */
+static int add_entry(int64_t stream, uint64_t number, uint32_t kind)
 {
     if (!find(stream) || __atomic_load_n(&halstream_noted, __ATOMIC_ACQUIRE)) return 0;
     uint64_t n = atomic_load_explicit(&list.word, memory_order_relaxed);
@@ -100,12 +100,12 @@ static int add_other(int64_t stream, uint64_t number, uint32_t kind)
 
 int halstream_capture_record(int64_t stream)
 {
-    if (!add_other(stream, records + 1, RECORD)) return 0;
-    halstream_recorded = (halstream_place){NULL, halstream_capture_number(), capture_id};
+    if (!add_entry(stream, records + 1, RECORD)) return 0;
+    halstream_recorded = (halstream_place){NULL, halstream_capture_number(), list.capture};
     return 1;
 }
 
 int halstream_capture_wait(int64_t stream, uint64_t capture, uint64_t number)
 {
-    return capture == capture_id && add_other(stream, number, WAIT);
+    return capture == list.capture && add_entry(stream, number, WAIT);
 }

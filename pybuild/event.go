@@ -163,16 +163,6 @@ func EventFind(handle int64) (id int64, err error) {
 	return id, nil
 }
 
-// EventVersion returns how often the event was recorded.
-func EventVersion(id int64) (version int64, err error) {
-	defer guard(&err)
-	e, err := event(id, "version")
-	if err != nil {
-		return 0, err
-	}
-	return int64(e.Version()), nil
-}
-
 // EventWasRecorded returns 1 if the event was recorded, in a capture or outside of one.
 func EventWasRecorded(id int64) (recorded int64, err error) {
 	defer guard(&err)

@@ -50,6 +50,25 @@ var blockingCases = []testCase{
 		k.Sync(s)
 		require.Equal(k, pattern(small, 5), out)
 	}},
+	{"O1_a_fill_by_a_copy_is_a_fill_to_listeners", Memory, func(k *Kit) {
+		pinned, _ := k.Pinned(small)
+		other, _ := k.Pinned(small)
+		s := k.Stream(ordinary)
+		var seen []hal.Operation
+		stop := k.RT.Listen(func(o hal.Operation) {
+			if o.Stream == s {
+				seen = append(seen, o)
+			}
+		})
+		_, err := s.CopyAs(k.Me, hal.CopySpec{Dst: other.Start, Src: pinned.Start, Width: small}, hal.FillingCopy)
+		stop()
+		require.NoError(k, err)
+		require.Len(k, seen, 1)
+		require.Equal(k, "fill", seen[0].Kind)
+		require.Empty(k, seen[0].Reads)
+		require.Len(k, seen[0].Writes, 1)
+		k.Sync(s)
+	}},
 	{"M5_copies_within_host_memory_return_when_they_are_done", Memory, func(k *Kit) {
 		s := k.Stream(ordinary)
 		pinned, in := k.Pinned(small)

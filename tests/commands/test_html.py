@@ -141,7 +141,7 @@ def bars(markup: str) -> list[ET.Element]:
     return [node for node in parsed(markup).iter() if node.tag.endswith("}rect")]
 
 
-@pytest.mark.needs("times")
+@pytest.mark.needs("graphs")
 def test_what_is_shown_in_a_capture_does_not_invalidate_it() -> None:
     s = hs.Stream()
     with hs.capture(s) as graph, record():
@@ -153,6 +153,7 @@ def test_what_is_shown_in_a_capture_does_not_invalidate_it() -> None:
     assert "recorded in a capture" in texts(e._repr_html_())
 
 
+@pytest.mark.needs("times")
 def test_a_recorded_timeline_has_a_row_for_each_stream_and_a_line_for_each_wait() -> None:
     a, b = hs.Stream(), hs.Stream()
     with record() as recorded:

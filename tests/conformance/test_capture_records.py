@@ -182,7 +182,8 @@ def test_G15_events_of_a_capture_may_be_dropped_and_asked_about_in_any_order() -
         s.wait(other.record())
         del kept[1000:]
         gc.collect()
-    assert graph.edges == []
+        s.nop()
+    assert graph.edges == [(0, 2), (1, 2)]
     with pytest.raises(hs.CaptureError, match="record it outside"):
         kept[500].query()
 
@@ -197,7 +198,7 @@ def test_G4_an_event_shows_itself_in_a_capture_as_elsewhere(*, before: bool) -> 
     with hs.capture(s) as graph:
         s.record(event)
         assert event.recorded
-        assert "recorded" in repr(event)
+        assert repr(event) == "<halstream.Event recorded>"
         inside = event.handle
         s.nop()
     assert len(graph.nodes) == 1

@@ -160,13 +160,14 @@ def test_a_kept_build_needs_no_compiler(machine: Machine, tmp_path: Path) -> Non
     assert code == 0 and out.startswith("False ")
 
 
-def test_without_torch_the_text_says_what_to_install(tmp_path: Path) -> None:
-    (tmp_path / "torch").mkdir()  # an empty folder of that name does not pass for it
+def refusal(folder: Path, *, alone: bool) -> str:
+    """Return why torch is not redirected where the first torch on the path (`alone`: the only one) is in a folder."""
     code = textwrap.dedent(
         f"""
         import sys
-        sys.path[:] = [p for p in sys.path if "site-packages" not in p]
-        sys.path.append({str(tmp_path)!r})
+        if {alone}:
+            sys.path[:] = [p for p in sys.path if "site-packages" not in p]
+        sys.path.insert(0, {str(folder)!r})
         from halstream.torch import RedirectError, redirect
         try:
             redirect()
@@ -175,8 +176,15 @@ def test_without_torch_the_text_says_what_to_install(tmp_path: Path) -> None:
         """
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-    assert "there is no torch in this environment, only a folder" in done.stdout, done.stderr
-    assert "pip install torch" in done.stdout
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_without_torch_the_text_says_what_to_install(tmp_path: Path) -> None:
+    (tmp_path / "torch").mkdir()  # an empty folder of that name does not pass for it
+    text = refusal(tmp_path, alone=True)
+    assert "there is no torch in this environment, only a folder" in text
+    assert "pip install torch" in text
 
 
 def test_a_torch_that_cannot_be_imported_is_told_in_a_sentence(tmp_path: Path) -> None:
@@ -184,19 +192,7 @@ def test_a_torch_that_cannot_be_imported_is_told_in_a_sentence(tmp_path: Path) -
     (tmp_path / "torch" / "__init__.py").write_text(
         "raise OSError('libcudart.so.12: cannot open shared object file')\n"
     )
-    code = textwrap.dedent(
-        f"""
-        import sys
-        sys.path.insert(0, {str(tmp_path)!r})
-        from halstream.torch import RedirectError, redirect
-        try:
-            redirect()
-        except RedirectError as exc:
-            print(exc)
-        """
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-    assert "torch is installed and cannot be imported: OSError: libcudart.so.12" in done.stdout, done.stderr
+    assert "torch is installed and cannot be imported: OSError: libcudart.so.12" in refusal(tmp_path, alone=False)
 
 
 def test_the_module_needs_no_library_of_cuda() -> None:

@@ -21,7 +21,7 @@ def test_V8_V9_a_race_is_reported_if_and_only_if_the_vendors_table_has_one() -> 
 
 
 @pytest.mark.parametrize("dtype", ["u1", "f4", "f8", "c16"])
-def test_a_fill_is_called_one_whatever_it_is_made_of(dtype: str) -> None:
+def test_O1_a_fill_of_large_elements_is_reported_as_a_fill(dtype: str) -> None:
     """Elements of more than 4 bytes are copied from memory of the runtime's own."""
     one, two, x = hs.Stream(), hs.Stream(), hs.empty(4, dtype)
     hs.synchronize()

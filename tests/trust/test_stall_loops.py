@@ -296,30 +296,21 @@ run(main)
     assert done.stdout == "done\n"
 
 
-def test_W2_a_wait_with_a_limit_is_left_alone(loop: Child) -> None:
+@pytest.mark.parametrize(
+    "waits",
+    [
+        pytest.param("with Gate(s): await limited(AFTER, wait())", id="with a limit"),
+        pytest.param("s.call(time.sleep, AFTER)", id="for a function that is slow"),
+    ],
+)
+def test_W2_a_wait_that_ends_by_itself_is_left_alone(loop: Child, waits: str) -> None:
     done = loop(
-        """
+        f"""
         async def wait():
             await s
 
         async def main():
-            with Gate(s):
-                await limited(AFTER, wait())
-            await s
-            print("done")
-
-        run(main)
-        """
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == "done\n"
-
-
-def test_W2_a_function_that_is_slow_is_left_alone(loop: Child) -> None:
-    done = loop(
-        """
-        async def main():
-            s.call(time.sleep, AFTER)
+            {waits}
             await s
             print("done")
 
@@ -358,7 +349,7 @@ def test_W3_a_loop_beside_threads_that_take_turns(child: Child, lib: str, stuck:
     assert done.returncode == 0, done.stderr
 
 
-def test_W2_the_switch_of_the_doctor_holds_in_loops(child: Child, lib: str) -> None:
+def test_W2_HALSTREAM_STALL_0_lets_loops_wait(child: Child, lib: str) -> None:
     source = START.format(lib=lib, schedule="fifo") + (TRIO if lib == "trio" else ASYNCIO)
     source += textwrap.dedent(
         """
