@@ -134,6 +134,7 @@ ROWS = (
         share=1.0,
         against=BESIDE,
     ),
+    Row("graph_capture_empty", "begin and end of a capture without work"),
     Row("graph_capture", "capture of 1,000 empty operations ÷ enqueueing them", "x", target=1.5),
     Row("graph_capture_call", "capture of 1,000 Python functions ÷ enqueueing them", "x", target=1.5),
     Row("graph_capture_record", "capture of 1,000 records of new events ÷ enqueueing them", "x", target=1.5),

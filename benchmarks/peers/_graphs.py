@@ -42,6 +42,7 @@ def measure(sheet: Sheet) -> None:
         env = {"run": branches(s).instantiate(), "s": s}
         sheet.single("graph_native", "run.launch(s); s.synchronize()", env, "s.synchronize()")
     with sheet.attempt("graph_capture"):
+        sheet.single("graph_capture_empty", "with capture(s, 'relaxed'): pass", {"capture": hs.capture, "s": s})
         sheet.put("graph_capture", capture_ratio(s, s.nop))
         sheet.put("graph_capture_call", capture_ratio(s, lambda: s.call(nothing)))
         sheet.put("graph_capture_record", capture_ratio(s, s.record))
