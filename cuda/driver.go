@@ -140,7 +140,7 @@ func (d *Driver) Close() {
 			// The poller runs no held operation any more: a stream that reached one
 			// would stay there, and freeing pinned memory waits for all streams.
 			d.poller.dropHeld(dev)
-			dev.endings.drop()
+			dev.endings.endAll()
 		}
 	}
 	d.poller.asks.Wait() // for a call of the driver, which the streams may have held up

@@ -4,12 +4,11 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-
-	"halstream/hal/driver"
 )
 
-// endings are launches of the driver's graphs that have not ended as far as is known. Only what
-// they keep waits for their end, so no call of the driver asks for it.
+// endings are launches of the driver's graphs that have not ended as far as is known, and
+// executables of the driver that are destroyed then. Only these wait for the end, so no call of the
+// driver asks for it.
 type endings struct {
 	streams atomic.Int64 // that have such launches
 	mu      sync.Mutex
@@ -27,13 +26,19 @@ type endingQueue struct {
 type ending struct {
 	place uint64
 	count int
-	l     driver.GraphLaunch
+	l     ender
+}
+
+// ender is what the end of launches concerns.
+type ender interface {
+	// End is called once for each launch, when it has ended.
+	End()
 }
 
 // add adds a launch that ends when s has got to a place. Launches in a row that are the same one to
 // the caller end with the last of them: a program that launches a graph over and over before it waits
 // has one entry.
-func (p *endings) add(s *Stream, place uint64, l driver.GraphLaunch) {
+func (p *endings) add(s *Stream, place uint64, l ender) {
 	p.mu.Lock()
 	q := p.queues[s]
 	if q == nil {
@@ -105,16 +110,19 @@ func (e *ending) end() {
 	}
 }
 
-// drop ends all launches: the device was lost, or is closed.
-func (p *endings) drop() {
+// endAll ends all launches: the device was lost, or is closed. The driver would wait for the work of an
+// executable that is still pending; it releases that one with the context.
+func (p *endings) endAll() {
 	p.mu.Lock()
 	queues := p.queues
 	p.queues = nil
 	p.streams.Store(0)
 	p.mu.Unlock()
-	for _, q := range queues {
+	for s, q := range queues {
 		for _, e := range q.list[q.head:] {
-			e.end()
+			if _, executable := e.l.(*wholeGraph); !executable || s.Reached(e.place) {
+				e.end()
+			}
 		}
 	}
 }

@@ -145,3 +145,45 @@ func TestG8_the_context_is_looked_for_once_for_all_nodes(t *testing.T) {
 	one.Close()
 	many.Close()
 }
+
+// A driver may destroy an executable only when its launches have ended, and the caller may have to let these go on.
+func TestG6_an_executable_is_destroyed_behind_its_launches(t *testing.T) {
+	f, dev, s := fakeDevice(t)
+	destroyed := func() uint64 { return f.Count("cuGraphExecDestroy") }
+	var l countedLaunch
+	filling(t, dev, 1).Close()
+	require.EqualValues(t, 1, destroyed(), "one that was never launched stays")
+	x, again := filling(t, dev, 1), filling(t, dev, 1)
+	gate, err := s.Gate(1, 0)
+	require.NoError(t, err)
+	require.NoError(t, x.Launch(s, &l))
+	require.NoError(t, again.Launch(s, &l))
+	x.Close()
+	require.EqualValues(t, 1, destroyed())
+	gate.Open()
+	require.True(t, s.Point().Wait(int64(10*time.Second)))
+	require.EqualValues(t, 2, destroyed(), "it stays when its launch has ended")
+	again.Close()
+	require.EqualValues(t, 3, destroyed(), "its launch has ended before it is closed")
+	require.Equal(t, 2, l.ended)
+}
+
+func TestL2_a_driver_is_closed_while_a_closed_executable_runs(t *testing.T) {
+	f := NewFake(t)
+	drv, err := Open(f.Path)
+	require.NoError(t, err)
+	opened, err := drv.Open(0)
+	require.NoError(t, err)
+	dev := opened.(*Device)
+	s, err := dev.NewStream(driver.StreamOptions{ID: 7})
+	require.NoError(t, err)
+	x := filling(t, dev, 1)
+	_, err = s.Gate(1, 0)
+	require.NoError(t, err)
+	var l countedLaunch
+	require.NoError(t, x.Launch(s, &l))
+	x.Close()
+	drv.Close()
+	require.Equal(t, 1, l.ended)
+	require.Zero(t, f.Count("cuGraphExecDestroy"), "the driver would wait for the stream")
+}

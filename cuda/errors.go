@@ -192,7 +192,7 @@ func (d *Device) lostError(doing string) *driver.Error {
 func (d *Device) lose(cause *driver.Error) error {
 	if d.lost.CompareAndSwap(nil, cause) {
 		d.drv.poller.dropHeld(d)
-		d.endings.drop()
+		d.endings.endAll()
 	}
 	return d.lostError(cause.Op)
 }

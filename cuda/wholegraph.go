@@ -13,6 +13,9 @@ import (
 type wholeGraph struct {
 	dev  *Device
 	exec C.CUgraphExec
+	// lastOn is the stream of the latest launch, and last its place there.
+	lastOn *Stream
+	last   uint64
 }
 
 // isWhole reports whether a graph of the driver can have a node: conditional says that the graph has
@@ -156,7 +159,7 @@ func (w *wholeGraph) launch(s *Stream, l driver.GraphLaunch) error {
 	if err := w.enqueue(s); err != nil {
 		return err
 	}
-	w.dev.endings.add(s, s.enqueued.Load(), l)
+	w.dev.endings.add(s, w.last, l)
 	return nil
 }
 
@@ -167,11 +170,26 @@ func (w *wholeGraph) enqueue(s *Stream) error {
 		return err
 	}
 	defer s.endEnqueue()
-	return s.enqueuedOne(C.hs_graph_launch(s.dev.ctx(), w.exec, s.h), doing)
+	if err := s.enqueuedOne(C.hs_graph_launch(s.dev.ctx(), w.exec, s.h), doing); err != nil {
+		return err
+	}
+	w.lastOn, w.last = s, s.enqueued.Load()
+	return nil
 }
 
-// close gives the executable up; launches that were enqueued still run.
+// close gives the executable up; launches that were enqueued still run. The driver destroys one that has
+// nodes with conditions only when its launches have ended, and these may wait for the caller. So it is
+// destroyed behind them.
 func (w *wholeGraph) close() {
+	if w.lastOn != nil {
+		w.dev.endings.add(w.lastOn, w.last, w)
+		return
+	}
+	w.End()
+}
+
+// End implements ender: it destroys the executable, whose launches have ended.
+func (w *wholeGraph) End() {
 	if w.dev.opened() {
 		_ = w.dev.check(C.hs_graph_end(w.dev.ctx(), w.exec), "close executable")
 	}

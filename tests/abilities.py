@@ -32,6 +32,7 @@ ABILITIES = {
     "silicon": "a device that is no imitation",
     "stalls": "waits that end when nothing can end them any more",
     "times": "the times at which operations ran",
+    "unknown-handles": "an error for a number that is no handle",
     "vendor-memory": "devices whose memory the host does not see",
 }
 
@@ -68,7 +69,12 @@ LACKS = {
         "silicon": "it is no device of a vendor",
         "vendor-memory": "the host sees the memory of its own devices",
     },
-    "cuda": {**_CUDA, **_SHARED, "memory-size": "the device has the memory that it has"},
+    "cuda": {
+        **_CUDA,
+        **_SHARED,
+        "memory-size": "the device has the memory that it has",
+        "unknown-handles": "the driver may crash on one",
+    },
     "cuda-fake": {
         **_CUDA,
         **(_SHARED if queues.SHARED else {}),

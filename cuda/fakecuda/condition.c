@@ -55,6 +55,13 @@ void conditional_free(struct conditional *conditional) {
     free(conditional);
 }
 
+bool program_has_conditions(const struct program *program) {
+    for (size_t i = 0; i < program->count; i++)
+        if (program->nodes[i].operation->kind == CONDITIONAL)
+            return true;
+    return false;
+}
+
 void program_reset(const struct program *program) {
     for (struct condition *c = program->conditions; c != NULL; c = c->next)
         if (c->resets)

@@ -273,9 +273,20 @@ API cuGraphUpload(uint64_t handle, CUstream stream_handle) {
 }
 
 /* Launches in flight still run. */
+/* Waits for the launches of an executable that has nodes with conditions. */
+static CUresult wait_launches(const struct executable *executable) {
+    if (executable->last.stream == NULL || !program_has_conditions(executable->program))
+        return SUCCESS;
+    return wait_point(executable->last.stream, executable->last.seq);
+}
+
 API cuGraphExecDestroy(uint64_t handle) {
     BEGIN(cuGraphExecDestroy, 0);
     struct executable *executable = table_get(&executables, handle);
+    if (executable == NULL)
+        return end(INVALID_VALUE);
+    TRY(wait_launches(executable));
+    executable = table_get(&executables, handle); /* another thread may have destroyed it meanwhile */
     if (executable == NULL)
         return end(INVALID_VALUE);
     executable_free(executable);

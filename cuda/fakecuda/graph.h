@@ -91,6 +91,7 @@ void conditions_free(struct condition *list);
 void conditional_free(struct conditional *conditional);
 void conditions_clear(void);
 void program_reset(const struct program *program);
+bool program_has_conditions(const struct program *program);
 CUresult run_conditional(struct stream *stream, const struct conditional *conditional);
 
 /* userobject.c: with the lock held. */

@@ -115,6 +115,7 @@ print("end", s.query())
 
 @pytest.mark.parametrize("way", ENDS)
 def test_Z7_a_process_may_end_while_tasks_wait(child: Child, way: str) -> None:
+    pytest.importorskip("trio", reason="trio is not installed")
     done = child(PENDING.format(ENDS[way]))
     failed = way == "an error"
     assert (done.returncode, done.stdout) == (3 if failed else 0, "" if failed else "end False\n"), done.stderr

@@ -21,7 +21,13 @@ Hold = Callable[[Any], Any]
 
 pytestmark = [pytest.mark.usefixtures("backend"), pytest.mark.needs("any-kernels")]
 
-SOURCE = r"""extern "C" __global__ void saxpy(float, const float *, float *, unsigned) {}"""
+SOURCE = r"""
+extern "C" __global__ void saxpy(float a, const float *x, float *y, unsigned n)
+{
+    unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] += a * x[i];
+}
+"""
 SIGNATURE = "float32 a, in float32 *x, inout float32 *y, uint32 n"
 
 

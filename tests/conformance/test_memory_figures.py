@@ -305,6 +305,7 @@ HELD = """
 
 
 # The last one is not what the stream waits for yet when the allocation looks.
+@pytest.mark.needs("memory-size")
 @pytest.mark.parametrize(
     "hold",
     [

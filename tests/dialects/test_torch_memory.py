@@ -224,14 +224,19 @@ def test_the_allocator_by_address() -> None:
         with pytest.raises(TypeError, match="Invalid type for stream argument"):
             cuda.caching_allocator_alloc(8, stream=wrong)
     with pytest.raises(RuntimeError):
-        cuda.caching_allocator_alloc(8, stream=2**40 + 7)
-    with pytest.raises(RuntimeError):
         cuda.caching_allocator_alloc(-8)
     with pytest.raises(cuda.OutOfMemoryError):
         cuda.caching_allocator_alloc(1 << 60)
     assert cuda.caching_allocator_alloc(0) == 0
     cuda.caching_allocator_delete(0)
     assert cuda.get_allocator_backend() == "cudaMallocAsync"
+
+
+@pytest.mark.row(35)
+@pytest.mark.needs("unknown-handles")
+def test_memory_for_a_stream_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(RuntimeError):
+        cuda.caching_allocator_alloc(8, stream=2**40 + 7)
 
 
 def test_memory_belongs_to_the_current_stream_of_the_device(hold: Hold) -> None:

@@ -87,6 +87,22 @@ def test_the_condition_selects_the_graph_that_runs(
     assert cuda.cuGraphExecDestroy(executable) == 0 and cuda.count("live.graphs") == 0
 
 
+@pytest.mark.parametrize("conditional", [False, True])
+def test_an_executable_with_conditions_is_destroyed_when_its_launches_have_ended(
+    silicon: Driver, conditional: bool
+) -> None:
+    """Measured on a GPU."""
+    graph, memory, stream = silicon.made("cuGraphCreate", 0), silicon.memory(16), silicon.stream()
+    body = condition(silicon, graph, IF, 1, 1)[1][0] if conditional else graph
+    fill(silicon, body, memory, 1)
+    executable = silicon.made("cuGraphInstantiateWithFlags", graph, 0)
+    hold = silicon.hold(stream)
+    assert silicon.cuGraphLaunch(executable, stream) == 0
+    assert silicon.waits("cuGraphExecDestroy", executable, on=hold) == conditional
+    assert silicon.cuStreamSynchronize(stream) == 0
+    assert silicon.read(memory, 4) == b"\1" * 4, "a launch runs whether or not its executable was destroyed"
+
+
 def test_a_kernel_sets_conditions_and_ends_a_loop(cuda: Driver) -> None:
     graph, memory, stream = cuda.made("cuGraphCreate", 0), cuda.memory(8), cuda.stream()
     loop, (body,), handle = condition(cuda, graph, WHILE, 1, 1)
