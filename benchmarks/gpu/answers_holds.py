@@ -10,6 +10,9 @@ from typing import Any
 from .answers_order import SETTLE_S, Answer, hold_by_function
 from .driver import Driver, handle, size, u32, u64
 
+#: The driver's handle of the legacy default stream.
+LEGACY = 1
+
 
 def value_memory(driver: Driver) -> Answer:
     """Which memory can a stream write a value of 32 or 64 bits to, and wait for it there?"""
@@ -146,55 +149,70 @@ def copies_beside_holds(driver: Driver) -> Answer:
 def event_between_holds(driver: Driver) -> Answer:
     """Does a stream go on that waits for an event in front of a later hold, once the earlier holds are open?"""
     driver.context()
-    count, found = 64, {}
-    pinned = driver.pinned(count)
-    memory, other = driver.memory(count), driver.memory(count)
-    for copies in ("none", "host to device", "device to host", "both"):
-        for batch in (False, True):
-            first, second = driver.stream(), driver.stream()
-            event, reached = driver.event(False), u32.from_address(driver.pinned(4))
-
-            def hold(stream: Any = first, batch: bool = batch, reached: Any = reached) -> Any:
-                if not batch:
-                    return driver.hold(stream)
-                word = u32.from_address(driver.pinned(4))
-                ops = (u64 * 12)()  # a write of one word, and a wait for another
-                ops[0], ops[1], ops[2] = 2, ctypes.addressof(reached), 1
-                ops[6], ops[7], ops[8] = 1, ctypes.addressof(word), 1
-                driver.need("cuStreamBatchMemOp_v2", stream, u32(2), ops, u32(0))
-                opened = Opened()
-                opened.word = word
-                return opened
-
-            def copy(stream: Any, at: Any, copies: str = copies) -> None:
-                if copies in ("device to host", "both"):
-                    driver.need("cuMemcpyDtoHAsync_v2", handle(pinned), at, size(count), stream)
-                if copies in ("host to device", "both"):
-                    driver.need("cuMemcpyHtoDAsync_v2", at, handle(pinned), size(count), stream)
-
-            early = hold()
-            copy(first, memory)
-            task = hold()
-            copy(first, memory)
-            driver.need("cuEventRecord", event, first)
-            late = hold()
-            copy(first, memory)
-            driver.need("cuStreamWaitEvent", second, event, u32(0))
-            copy(second, other)
-            driver.need("cuMemsetD8Async", other, ctypes.c_ubyte(1), size(count), second)
-            copy(second, other)
-            time.sleep(SETTLE_S)
-            row: Answer = {"event at first": driver.cu("cuEventQuery", event)}
-            early.open()
-            time.sleep(SETTLE_S)
-            task.open()
-            time.sleep(SETTLE_S)
-            row |= {"event": driver.cu("cuEventQuery", event), "stream": driver.cu("cuStreamQuery", second)}
-            late.open()
-            driver.need("cuCtxSynchronize")
-            words = "batches of a write and a wait" if batch else "waits"
-            found[f"copies {copies}, {words}"] = row
+    found = {}
+    for second in ("a stream", "the legacy default stream"):
+        for memory in ("cuMemAlloc", "a pool"):
+            for copies in ("none", "host to device", "device to host", "both"):
+                for batch in (False, True):
+                    how = "batches of a write and a wait" if batch else "waits"
+                    found[f"{second}, memory of {memory}, copies {copies}, {how}"] = _between_holds(
+                        driver, second, memory, copies, batch
+                    )
     return found
+
+
+def _between_holds(driver: Driver, waiting: str, memory_of: str, copies: str, batch: bool) -> Answer:
+    """Hold a stream three times, the second and third time behind copies, and open the first two holds."""
+    count = 64
+    first = driver.stream()
+    second = driver.stream() if waiting == "a stream" else handle(LEGACY)
+    pinned, event = driver.pinned(count), driver.event(False)
+    if memory_of == "cuMemAlloc":
+        memory, other = driver.memory(count), driver.memory(count)
+    else:
+        memory, other = (u64(driver.out(u64, "cuMemAllocAsync", size(count), first)) for _ in range(2))
+        driver.wait(first)
+    reached = u32.from_address(driver.pinned(4))
+
+    def hold() -> Any:
+        if not batch:
+            return driver.hold(first)
+        word = u32.from_address(driver.pinned(4))
+        ops = (u64 * 12)()  # a write of one word, and a wait for another
+        ops[0], ops[1], ops[2] = 2, ctypes.addressof(reached), 1
+        ops[6], ops[7], ops[8] = 1, ctypes.addressof(word), 1
+        driver.need("cuStreamBatchMemOp_v2", first, u32(2), ops, u32(0))
+        opened = Opened()
+        opened.word = word
+        return opened
+
+    def copy(stream: Any, at: Any) -> None:
+        if copies in ("device to host", "both"):
+            driver.need("cuMemcpyDtoHAsync_v2", handle(pinned), at, size(count), stream)
+        if copies in ("host to device", "both"):
+            driver.need("cuMemcpyHtoDAsync_v2", at, handle(pinned), size(count), stream)
+
+    early = hold()
+    copy(first, memory)
+    task = hold()
+    copy(first, memory)
+    driver.need("cuEventRecord", event, first)
+    late = hold()
+    copy(first, memory)
+    driver.need("cuStreamWaitEvent", second, event, u32(0))
+    copy(second, other)
+    driver.need("cuMemsetD8Async", other, ctypes.c_ubyte(1), size(count), second)
+    copy(second, other)
+    time.sleep(SETTLE_S)
+    row: Answer = {"event at first": driver.cu("cuEventQuery", event)}
+    early.open()
+    time.sleep(SETTLE_S)
+    task.open()
+    time.sleep(SETTLE_S)
+    row |= {"event": driver.cu("cuEventQuery", event), "stream": driver.cu("cuStreamQuery", second)}
+    late.open()
+    driver.need("cuCtxSynchronize")
+    return row
 
 
 class Opened:

@@ -156,6 +156,8 @@ def use_backend(name: str) -> str:
 
     Raises
     ------
+    TypeError
+        If `name` is no str.
     BackendAbsentError
         If it cannot be used here; the text says why.
     InvalidValueError
@@ -163,6 +165,8 @@ def use_backend(name: str) -> str:
     NotReadyError
         If work is pending.
     """
+    if not isinstance(name, str):
+        raise TypeError(f"use_backend() takes the name of a backend, not {type(name).__name__}")
     _change_backend(name)
     return backend()
 

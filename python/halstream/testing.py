@@ -18,6 +18,10 @@ from ._stalls.leaks import report as leaks
 __all__ = ["Explored", "Gate", "Operation", "Schedule", "Token", "Trace", "explore", "leaks", "record", "schedule"]
 
 
+def __dir__() -> list[str]:
+    return sorted({*__all__, "__doc__", "__name__"})
+
+
 class Gate:
     """An operation that holds its stream until it is opened.
 
@@ -74,6 +78,9 @@ class Gate:
     ) -> None:
         self.open()
 
+    def __repr__(self) -> str:
+        return f"<halstream Gate {self._id}, {'open' if self.opened else 'closed'}>"
+
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise TypeError(
             f"cannot pickle or copy a {type(self).__name__}: it holds a stream of this process; "
@@ -121,6 +128,10 @@ class Trace:
     def __init__(self) -> None:
         self.operations: list[Operation] = []
         self._handle = 0
+
+    def __repr__(self) -> str:
+        count = f"{len(self.operations)} operation{'' if len(self.operations) == 1 else 's'}"
+        return f"<halstream Trace of {count}{', which goes on' if self._handle else ''}>"
 
     def __enter__(self) -> Trace:
         if self._handle:

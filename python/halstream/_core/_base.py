@@ -99,10 +99,9 @@ class Base:
 
     def _wrong_type(self, operation: str, operand: object, expected: type) -> Exception:
         """Return the error for an operand that is not of the expected class."""
-        return TypeError(
-            f"{operation}() takes a halstream {expected.__name__}, "
-            f"not {type(operand).__module__}.{type(operand).__qualname__}"
-        )
+        kind = type(operand)
+        name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+        return TypeError(f"{operation}() takes a halstream {expected.__name__}, not {name}")
 
     def _adopt(self, operand: object, expected: type) -> Any:
         """Return an object of the expected class for a foreign operand, None if there is none.

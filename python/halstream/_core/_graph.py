@@ -143,9 +143,13 @@ class Graph(Uncopied):
 
         Raises
         ------
+        TypeError
+            If `enqueue` cannot be called.
         InvalidValueError
             If `enqueue` makes no node or more than one, or there is no such node.
         """
+        if not callable(enqueue):
+            raise TypeError(f"add() takes a function that enqueues one operation, not {type(enqueue).__name__}")
         stream = object.__new__(Stream)
         where = ordinal(device)
         stream._attach(_native.graph_builder(self._id, where, indices_of(after)), where)

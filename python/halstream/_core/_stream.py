@@ -232,6 +232,8 @@ class Stream(_handles.StreamBase, StreamProperties, StreamAwaits):
             self.wait_stream(other)
         elif hasattr(other, "__cuda_stream__"):
             self.wait_stream(Stream.from_cuda_stream(other, self._ordinal))
+        elif other is None or isinstance(other, (int, float, str)):
+            raise TypeError(f"wait() takes an event or a stream, not {type(other).__name__}")
         else:
             self.wait_event(other)
 

@@ -230,13 +230,18 @@ class Work(Base):
 
         Raises
         ------
+        TypeError
+            If `seconds` is no number.
         InvalidValueError
-            If `seconds` is not from 0 to 86400.
+            If it is not from 0 to 86400.
         ClosedError
             If the stream is closed.
         """
-        if not 0 <= seconds <= 86400:
-            raise InvalidValueError(f"delay takes 0 to 86400 seconds, not {seconds!r}")
+        try:
+            if not 0 <= seconds <= 86400:
+                raise InvalidValueError(f"delay() takes 0 to 86400 seconds, not {seconds!r}")
+        except TypeError:
+            raise TypeError(f"delay() takes a number of seconds, not {type(seconds).__name__}") from None
         try:
             _native.stream_delay(self._id, int(seconds * 1e9))
         except RuntimeError as exc:

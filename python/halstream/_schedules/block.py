@@ -55,6 +55,9 @@ class Schedule:
         self._ran: Execution | None = None
         self._control: Control | None = None
 
+    def __repr__(self) -> str:
+        return f"<halstream Schedule {self.spec!r}{', in force' if self._inside else ''}>"
+
     def __enter__(self) -> Schedule:
         if self._before:
             raise RuntimeError("a schedule is used for one block; call schedule() again")

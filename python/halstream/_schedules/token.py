@@ -109,8 +109,12 @@ def parse_spec(text: str) -> tuple[str, Parameters]:
 def _in_range(kind: str, numbers: tuple[int, ...]) -> tuple[int, ...]:
     wanted = KINDS[kind]
     if len(numbers) != len(wanted):
-        names = ", ".join(name for name, _, _ in wanted) or "no parameters"
-        raise ScheduleError(f"{kind} takes {names}, not {len(numbers)} number(s)")
+        if not wanted:
+            raise ScheduleError(f"{kind} takes no numbers")
+        form = f"{kind}({', '.join(name for name, _, _ in wanted)})"
+        raise ScheduleError(
+            f"the schedule is written {form}: numbers in parentheses, {len(wanted)} and not {len(numbers)}"
+        )
     for number, (name, least, most) in zip(numbers, wanted, strict=True):
         if not least <= number <= most:
             raise ScheduleError(f"{name} of {kind} is {number}; it goes from {least} to {most}")

@@ -82,7 +82,14 @@ def report(since: Snapshot | None = None) -> list[str]:
         Streams, events, memory and gates in the order in which they were made,
         then the streams with unfinished work. Default streams are not in it, nor
         what the runtime made for itself.
+
+    Raises
+    ------
+    TypeError
+        If `since` is something else.
     """
+    if since is not None and not isinstance(since, Snapshot):
+        raise TypeError(f"leaks() takes a Snapshot or None, not {type(since).__name__}")
     tracking()
     _settle()
     known, worked = since or Snapshot(frozenset(), frozenset())
