@@ -99,7 +99,13 @@ def test_repr_works_in_a_forked_child(child: Child) -> None:
 
 
 @pytest.mark.parametrize(
-    ("variable", "value"), [("HALSTREAM_SANITIZE", "yes"), ("HALSTREAM_LEAKS", "true"), ("HALSTREAM_STALL", "off")]
+    ("variable", "value"),
+    [
+        ("HALSTREAM_SANITIZE", "yes"),
+        ("HALSTREAM_LEAKS", "true"),
+        ("HALSTREAM_STALL", "off"),
+        ("HALSTREAM_STRICT", "on"),
+    ],
 )
 def test_a_setting_that_is_not_understood_is_an_error_until_it_is_corrected(
     child: Child, variable: str, value: str

@@ -180,6 +180,7 @@ def _settings() -> list[Callable[[], None]]:
     if _switch("HALSTREAM_LEAKS", False):
         begin.append(importlib.import_module("._stalls.leaks", _PACKAGE).at_exit)
     _switch("HALSTREAM_STALL", True)
+    _switch("HALSTREAM_STRICT", False)
     return begin
 
 
