@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Any, NamedTuple
 
 from . import _native
-from ._core._base import reap
+from ._core._base import reap, repr_after_fork
 from ._core._stream import Stream
 from ._notebook.record import record
 from ._records import OperationRecord, decode, ranges
@@ -78,6 +78,7 @@ class Gate:
     ) -> None:
         self.open()
 
+    @repr_after_fork
     def __repr__(self) -> str:
         return f"<halstream Gate {self._id}, {'open' if self.opened else 'closed'}>"
 
