@@ -19,7 +19,7 @@ CALLS: dict[str, tuple[Callable[[hs.Stream], object], str]] = {
     "call": (lambda s: s.call(3), "call() takes a function, not int"),
     "call_many": (
         lambda s: s.call_many(3),
-        "call_many() takes several functions in a list or another iterable, not int",
+        "call_many() takes an iterable of functions, not int",
     ),
     "launch": (lambda s: s.launch(3, 1, 1), "launch() takes a Kernel, not int"),
     "leaks": (lambda s: testing.leaks(3), "leaks() takes a Snapshot or None, not int"),

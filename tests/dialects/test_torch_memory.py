@@ -232,13 +232,6 @@ def test_the_allocator_by_address() -> None:
     assert cuda.get_allocator_backend() == "cudaMallocAsync"
 
 
-@pytest.mark.row(35)
-@pytest.mark.needs("unknown-handles")
-def test_memory_for_a_stream_that_does_not_exist_is_refused() -> None:
-    with pytest.raises(RuntimeError):
-        cuda.caching_allocator_alloc(8, stream=2**40 + 7)
-
-
 def test_memory_belongs_to_the_current_stream_of_the_device(hold: Hold) -> None:
     mine, other = cuda.Stream(1), cuda.Stream(1)
     with cuda.stream(mine):

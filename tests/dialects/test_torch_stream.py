@@ -385,3 +385,10 @@ def test_wrong_operands_of_stream_methods() -> None:
     for wrong in (1, "x", s):
         with pytest.raises(RuntimeError, match=r"expected event to be a torch.Event object"):
             generic.record_event(wrong)
+
+
+@pytest.mark.row(35)
+@pytest.mark.needs("unknown-handles")
+def test_memory_for_a_stream_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(RuntimeError):
+        cuda.caching_allocator_alloc(8, stream=2**40 + 7)

@@ -169,7 +169,7 @@ class Graph(Uncopied):
         InvalidValueError
             If there is no such node.
         """
-        return int(_native.graph_child(self._id, _checked(graph, "add_graph")._id, indices_of(after)))
+        return int(_native.graph_child(self._id, _checked(graph, Graph, "add_graph")._id, indices_of(after)))
 
     def add_if(
         self, condition: Condition, body: Graph, *, otherwise: Graph | None = None, after: Iterable[int] = ()
@@ -233,10 +233,9 @@ class Graph(Uncopied):
         return self._add_condition("switch", condition, bodies, after)
 
     def _add_condition(self, kind: str, condition: Condition, bodies: Iterable[Graph], after: Iterable[int]) -> int:
-        operation = f"add_{kind}"
         if not hasattr(condition, "initial"):
-            raise TypeError(f"{operation}() takes a halstream Condition, not {type(condition).__name__}")
-        inner = [_checked(body, operation)._id for body in bodies]
+            raise TypeError(f"add_{kind}() takes a halstream Condition, not {type(condition).__name__}")
+        inner = [_checked(body, Graph, f"add_{kind}")._id for body in bodies]
         initial, word = condition.initial, condition.ptr
         args = str(inner), indices_of(after), word, initial or 0, initial is not None
         return int(_native.graph_condition(self._id, kind, *args))
@@ -328,8 +327,7 @@ class GraphExec(Uncopied):
         ClosedError
             If the stream or this object is closed.
         """
-        if not isinstance(stream, Stream):
-            raise TypeError(f"launch() takes a halstream Stream, not {type(stream).__name__}")
+        _checked(stream, Stream, "launch")
         try:
             _native.executable_launch(self._owner.ident, stream._id)
         except HalError as exc:
@@ -350,8 +348,7 @@ class GraphExec(Uncopied):
         TypeError
             For anything but a stream of halstream.
         """
-        if not isinstance(stream, Stream):
-            raise TypeError(f"upload() takes a halstream Stream, not {type(stream).__name__}")
+        _checked(stream, Stream, "upload")
         _native.executable_upload(self._owner.ident, stream._id)
 
     def update(self, graph: Graph) -> None:
@@ -362,7 +359,7 @@ class GraphExec(Uncopied):
         CaptureError
             If it differs in more; the text says in what. Nothing changes then.
         """
-        _native.executable_update(self._owner.ident, _checked(graph, "update")._id)
+        _native.executable_update(self._owner.ident, _checked(graph, Graph, "update")._id)
 
     def update_node(self, index: int, enqueue: Callable[[Stream], object]) -> None:
         """Make later launches do something else at one node.
@@ -397,7 +394,7 @@ class GraphExec(Uncopied):
         _native.close(self._owner.ident)
 
 
-def _checked(graph: Graph, operation: str) -> Graph:
-    if not isinstance(graph, Graph):
-        raise TypeError(f"{operation}() takes a halstream Graph, not {type(graph).__name__}")
-    return graph
+def _checked(value: Any, kind: type, operation: str) -> Any:
+    if not isinstance(value, kind):
+        raise TypeError(f"{operation}() takes a halstream {kind.__name__}, not {type(value).__name__}")
+    return value

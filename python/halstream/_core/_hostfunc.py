@@ -151,15 +151,10 @@ def submit_many(stream: Work, calls: Iterable[Any]) -> None:
     Raises
     ------
     TypeError
-        If `calls` cannot be iterated over, or an element is no function and no tuple that begins with one; then
-        nothing is enqueued.
+        If an element is no function and no tuple that begins with one; then nothing is enqueued.
     HalError
         If the stream takes no more work: it is closed, or its device is lost.
     """
-    if not isinstance(calls, Iterable):
-        raise TypeError(
-            f"call_many() takes several functions in a list or another iterable, not {type(calls).__name__}"
-        )
     given = []
     for index, one in enumerate(calls):
         function, *args = (one,) if callable(one) or not isinstance(one, tuple) or not one else one

@@ -100,12 +100,14 @@ class Work(Base):
         Raises
         ------
         TypeError
-            For an element that is neither.
+            For an element that is neither, or no iterable.
 
         Notes
         -----
         Contract H1, H2, H3, H6.
         """
+        if not isinstance(calls, Iterable):
+            raise TypeError(f"call_many() takes an iterable of functions, not {type(calls).__name__}")
         _hostfunc.submit_many(self, calls)
 
     def call_native(
