@@ -81,8 +81,8 @@ WANTED = {
     ("halstream._plugin.plan", "halstream._schedules.token"): _TOOL,
     ("halstream._plugin.remembered", "halstream._errors"): _TOOL,
     ("halstream._plugin.remembered", "halstream._schedules.token"): _TOOL,
-    ("halstream._plugin.runs", "halstream._checks.sanitize"): _TOOL,
     ("halstream._plugin.runs", "halstream._stalls.leaks"): _TOOL,
+    ("halstream._plugin.sanitized", "halstream._checks.sanitize"): _TOOL,
     ("halstream._schedules.block", "halstream._schedules.threadhooks"): _ARRAYS,
     ("halstream._schedules.explore", "halstream._checks.sanitize"): _TOOL,
     ("halstream.cli", "halstream._cli.child"): _COMMAND,
@@ -96,6 +96,7 @@ WANTED = {
     ("halstream.pytest_plugin", "halstream._plugin.faults"): _TOOL,
     ("halstream.pytest_plugin", "halstream._plugin.files"): _TOOL,
     ("halstream.pytest_plugin", "halstream._plugin.item"): _TOOL,
+    ("halstream.pytest_plugin", "halstream._plugin.sanitized"): _TOOL,
     ("halstream.pytest_plugin", "halstream._errors"): _TOOL,
     ("halstream.pytest_plugin", "halstream.torch"): _TOOL,
 }

@@ -217,9 +217,18 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
             if name == wanted
         ]
         if lines:
-            terminalreporter.section(title)
-            for line in lines:
-                terminalreporter.write_line(line)
+            _section(terminalreporter, title, lines)
+    reports = [report for kind in terminalreporter.stats.values() for report in kind]
+    if any(hasattr(report, "stream_suppressed") for report in reports):
+        from ._plugin.sanitized import suppressions
+
+        _section(terminalreporter, "suppressed findings of streams", suppressions(reports))
+
+
+def _section(terminalreporter: Any, title: str, lines: list[str]) -> None:
+    terminalreporter.section(title)
+    for line in lines:
+        terminalreporter.write_line(line)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

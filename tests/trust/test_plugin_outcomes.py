@@ -244,6 +244,36 @@ def test_a_damaged_file_of_suppressions_is_a_usage_error(
     run("def test_it(): right()").assert_outcomes(passed=1)  # nothing needs it
 
 
+@pytest.mark.parametrize("workers", [False, True])
+def test_the_summary_counts_what_each_suppression_took_out(
+    run: Runner, monkeypatch: pytest.MonkeyPatch, workers: bool
+) -> None:
+    if workers:
+        pytest.importorskip("xdist")
+    source = """
+    def race():
+        one, two, x = hs.Stream(), hs.Stream(), hs.empty(16)
+        x.fill(1, one)
+        x.fill(2, two)
+
+    def test_one(): race()
+
+    def test_two(): race()
+    """
+    run.pytester.makefile(".txt", rules="race:gone.py\nrace:*.py:race\n")
+    monkeypatch.setenv("HALSTREAM_SUPPRESSIONS", str(run.pytester.path / "rules.txt"))
+    result = (
+        run(source, "--stream-sanitize", "-n2", plugins="xdist", process=True)
+        if workers
+        else run(source, "--stream-sanitize")
+    )
+    result.assert_outcomes(passed=2)
+    result.stdout.fnmatch_lines(
+        ["*suppressed findings of streams*", "race:gone.py: not used", "race:[*].py:race: 2 findings"]
+    )
+    assert "suppressed findings" not in run(source).stdout.str()
+
+
 def test_what_earlier_runs_leave_is_no_schedules_fault(run: Runner) -> None:
     source = """
     import itertools

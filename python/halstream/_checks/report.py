@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from . import source as _source
@@ -197,8 +197,8 @@ class Report:
 
     Attributes
     ----------
-    suppressed : int
-        How many findings a suppression took out.
+    suppressed_by : dict
+        How many findings each rule for suppressions took out, by the text of the rule.
     dropped : int
         How many pairs were too many to be kept, of the same two calls as others
         or beyond 10,000.
@@ -206,7 +206,13 @@ class Report:
         How many functions there were, and how their accesses are known.
     """
 
-    def __init__(self, refresh: Callable[[], object] | None = None, observe: bool = True, pages: bool = False) -> None:
+    def __init__(
+        self,
+        refresh: Callable[[], object] | None = None,
+        observe: bool = True,
+        pages: bool = False,
+        rules: Iterable[object] = (),
+    ) -> None:
         from .seen import Functions
 
         self._refresh = refresh
@@ -214,7 +220,7 @@ class Report:
         self._places: dict[tuple[object, ...], int] = {}
         self._counted: list[tuple[int, int, int]] = []  # numbers of the checker's, places in _found, pairs then
         self._lock = threading.Lock()
-        self.suppressed = 0
+        self.suppressed_by: dict[str, int] = dict.fromkeys(map(str, rules), 0)
         self.dropped = 0
         self.functions = Functions(observe, pages)
 
@@ -286,6 +292,11 @@ class Report:
 
     def __bool__(self) -> bool:
         return len(self) > 0
+
+    @property
+    def suppressed(self) -> int:
+        """How many findings rules for suppressions took out."""
+        return sum(self.suppressed_by.values())
 
     @property
     def summary(self) -> str:

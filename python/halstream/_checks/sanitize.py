@@ -57,7 +57,7 @@ class _Scope:
         self.rules = Rules(rules)
         self.observe = observe or pages
         self.pages = pages
-        self.report = Report(collect, self.observe, pages)
+        self.report = Report(collect, self.observe, pages, self.rules.used)
         self.watched: tuple[int, ...] = ()  # functions when it began; see _watched
 
     def take(self, finding: Finding, number: int) -> None:
@@ -65,10 +65,11 @@ class _Scope:
             return
         if finding.category == "timing" and finding.first.host and finding.dialect == "torch.cuda":
             return  # threads of torch programs hand tensors to each other by queues, which the runtime cannot see
-        if self.rules.suppress(finding.category, finding.places()):
-            self.report.suppressed += 1
-        else:
+        rule = self.rules.suppress(finding.category, finding.places())
+        if rule is None:
             self.report._add(finding, number)
+        else:
+            self.report.suppressed_by[str(rule)] += 1
 
 
 _lock = threading.RLock()

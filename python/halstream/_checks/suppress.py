@@ -61,13 +61,13 @@ class Rules:
     def __init__(self, rules: Iterable[Rule] = ()) -> None:
         self.used: dict[Rule, int] = dict.fromkeys(rules, 0)
 
-    def suppress(self, kind: str, frames: Sequence[tuple[str, int, str]]) -> bool:
-        """Return True if a rule fits, which counts as a use of it."""
+    def suppress(self, kind: str, frames: Sequence[tuple[str, int, str]]) -> Rule | None:
+        """Return the first rule that fits, which counts as a use of it, None if there is none."""
         for rule in self.used:
             if rule.fits(kind, frames):
                 self.used[rule] += 1
-                return True
-        return False
+                return rule
+        return None
 
 
 def from_environment() -> list[Rule]:

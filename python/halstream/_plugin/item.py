@@ -45,6 +45,9 @@ def run_test(item: pytest.Function, nextitem: pytest.Item | None, plan: Plan, wr
         else:
             runs.once()
             outcome = runs.last
+    if runs.suppressed:
+        of = outcome.failed or outcome.reports[-1]
+        of.stream_suppressed = dict(runs.suppressed)  # type: ignore[attr-defined]
     _log(item, nextitem, outcome, runs.durations)
     hook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -12,20 +13,19 @@ from typing import Any, Literal
 import pytest
 
 from .. import _native
-from .._checks import nearby
-from .._checks.results import Result, left, of_finding
+from .._checks.results import Result, left
 from .._core._assertions import collect
-from .._errors import HalError, NotSupportedError, ScheduleError
+from .._errors import HalError, ScheduleError
 from .._schedules.block import Schedule, pending
 from .._schedules.execution import Execution, Failure
 from .._schedules.explore import Operations, failure_of, traced
 from .._schedules.isolation import RunIsolation
 from .._sites import Frame
-from .between import BETWEEN
 from .faults import take
 from .fixtures import Contents
 from .late import Late
 from .plan import RESULTS, STREAMS, TIMER, Plan, Streams
+from .sanitized import nothing, watched
 from .state import HeldBack, forget_instance, forget_subtests, is_skip
 
 __all__ = ["Outcome", "Runs", "Stop"]
@@ -92,6 +92,8 @@ class Runs:
         self._properties = len(item.user_properties)
         self._leaks: Any = None
         self._block: Schedule | None = None
+        #: How many findings each rule for suppressions took out, in all runs.
+        self.suppressed = Counter[str]()
         self.results_wanted = RESULTS in item.config.stash
 
     def __enter__(self) -> Runs:
@@ -236,7 +238,7 @@ class Runs:
 
     def _phases(self, block: Schedule | None, calls: list[Any], stack: contextlib.ExitStack, interact: bool) -> None:
         item, hook = self.item, self.item.ihook
-        watch, unwatched = self._sanitizer(stack) if self.plan.sanitized else (_nothing, "")
+        watch, unwatched = watched(self, stack) if self.plan.sanitized else (nothing, "")
         # Node.listchain() of the copy ends with another object than this
         # test: with it as the next test, pytest tears down this test only.
         after = copy.copy(item)
@@ -300,42 +302,7 @@ class Runs:
             self.last.final = True
             pytest.fail(why, pytrace=False)
 
-    def _sanitizer(self, stack: contextlib.ExitStack) -> tuple[Callable[[], str], str]:
-        """Watch for unordered accesses.
-
-        Returns
-        -------
-        check : function
-            Returns the text of those found since its last call.
-        refused : str
-            Why that is not possible, '' if it is.
-        """
-        from .._checks.sanitize import sanitize
-
-        between = self.item.config.stash[BETWEEN]
-        scope = sanitize(on="collect", pages=self.plan.pages)
-        try:
-            found = stack.enter_context(between.scope(self.item.nodeid, scope, self._goes_on))
-        except NotSupportedError as exc:
-            return _nothing, str(exc)
-        seen = named = 0
-
-        def check() -> str:
-            nonlocal seen, named
-            findings = list(found)[seen:]
-            seen += len(findings)
-            texts = [finding.text for finding in findings]
-            if self.results_wanted:
-                nearby.settle(found.all)
-                self.last.results = [of_finding(finding, self.item.nodeid) for finding in found.all]
-            if self.plan.strict:
-                texts += filter(None, [found.functions.gaps(named)])
-                named = len(found.functions.unknown) + len(found.functions.unwatched)
-            return "\n\n".join(texts)
-
-        return check, ""
-
-    def _goes_on(self) -> bool:
+    def goes_on(self) -> bool:
         """Whether what the test has begun counts in the next one."""
         return not self.plan.ordered and self.last.failed is None and self.last.failure is None
 
@@ -392,8 +359,4 @@ def _refusal(block: Schedule) -> str:
         block.__enter__()
     except HalError as exc:
         return str(exc)
-    return ""
-
-
-def _nothing() -> str:
     return ""
