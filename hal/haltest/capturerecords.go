@@ -114,6 +114,23 @@ var capturedRecordCases = []testCase{
 		k.comesAfter(g, after)
 		require.NoError(k, g.Close(k.Me))
 	}},
+	{"G15_a_list_has_the_number_of_the_capture_that_it_was_lent_to_last", Graphs, func(k *Kit) {
+		s, o := k.Stream(ordinary), k.Stream(ordinary)
+		c := &recorder{capturer: &capturer{k: k}}
+		k.Capture(s)
+		k.Capture(o)
+		for _, on := range []*hal.Stream{s, o, s} {
+			c.record(on)
+			require.Equal(k, on.CaptureID(), c.list.Capture)
+		}
+		for _, on := range []*hal.Stream{o, s} {
+			require.NoError(k, k.EndCapture(on).Close(k.Me))
+		}
+		k.Capture(s)
+		c.record(s)
+		require.Equal(k, s.CaptureID(), c.list.Capture)
+		require.NoError(k, k.EndCapture(s).Close(k.Me))
+	}},
 	{"G15_a_record_of_a_capture_that_has_ended_is_refused_as_any_other", Graphs, func(k *Kit) {
 		s, other := k.Stream(ordinary), k.Stream(ordinary)
 		c := &recorder{capturer: &capturer{k: k}}
