@@ -210,6 +210,10 @@ static PyMethodDef functions[] = {
      "owned($module, class, /)\n--\n\nSay which class owners have of memory that the package has allocated and may write.\n"},
     {"era", launch_era, METH_O,
      "era($module, era, /)\n--\n\nUse kernels only that were loaded in an era, an object that stands for it, from now on.\n"},
+    {"packed", (PyCFunction)(void (*)(void))launch_packed, METH_FASTCALL,
+     "packed($module, loaded, grid, block, /, *arguments)\n--\n\n"
+     "Return what the usual launch of a loaded kernel gives the core, the size and the arguments as bytes; None\n"
+     "for a launch that is not the usual one.\n"},
     {"arrays", memory_arrays, METH_O, "arrays($module, class, /)\n--\n\nSay which class NumPy's arrays have.\n"},
     {"copy", (PyCFunction)(void (*)(void))memory_copy, METH_FASTCALL,
      "copy($module, stream, target, source, nbytes, code, /)\n--\n\n"

@@ -128,6 +128,7 @@ int array_element(PyObject *value, char kind, int size, uint64_t *bits);
  * -1 with an exception. Its elements have the type of a code, kind and size above it; 0 is any type. */
 int memory_numpy(PyObject *array, long code, bool written, uint64_t *address, uint64_t *nbytes);
 PyObject *stream_launch(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *keywords);
+PyObject *launch_packed(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *launch_era(PyObject *module, PyObject *era);
 PyObject *memory_owned(PyObject *module, PyObject *class);
 PyObject *memory_arrays(PyObject *module, PyObject *class);

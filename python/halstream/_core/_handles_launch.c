@@ -129,8 +129,9 @@ static int take_pointer(const Parameter *p, char mode, PyObject *value, uint64_t
     return memory_numpy(value, p->type == NULL ? 0 : (unsigned char)p->kind | (long)p->size << 8, mode != 'r', &cell[0], &cell[1]);
 }
 
-static int take_arguments(const Loaded *l, const char *modes, PyObject *const *args, uint64_t (*cells)[2])
+static int take_arguments(const Loaded *l, PyObject *const *args, uint64_t (*cells)[2])
 {
+    const char *modes = PyBytes_AsString(l->modes);
     for (Py_ssize_t i = 0; i < l->count; i++) {
         const Parameter *p = &l->parameters[i];
         cells[i][0] = cells[i][1] = 0;
@@ -154,24 +155,50 @@ static Loaded *loaded_for(const Kernel *kernel, const Stream *stream)
     return l->era != NULL && l->era == present ? l : NULL;
 }
 
+/* Checks and packs a launch of grid, block and arguments: 1; 0 or -1 as above. */
+static int take_launch(const Loaded *l, PyObject *const *args, Py_ssize_t n, uint32_t size[NUMBERS], uint64_t (*cells)[2])
+{
+    uint32_t *block = size + 3;
+    memset(size, 0, NUMBERS * sizeof *size);
+    if (l->era == NULL || n - 2 != l->count || l->count > PARAMETERS_MOST || !take_size(args[0], grid_most, size) ||
+        !take_size(args[1], block_most, block))
+        return 0;
+    int most = l->threads < THREADS_MOST ? l->threads : THREADS_MOST;
+    if ((uint64_t)block[0] * block[1] * block[2] > (uint64_t)most) return 0;
+    return take_arguments(l, args + 2, cells);
+}
+
 /* Enqueues a launch of kernel, grid, block and arguments: 1; 0 with nothing done, or -1, as above. */
 static int launch(const Stream *stream, PyObject *const *args, Py_ssize_t n)
 {
     Loaded *l = loaded_for((const Kernel *)args[0], stream);
     if (l == NULL) return PyErr_Occurred() ? -1 : 0;
-    uint32_t size[NUMBERS] = {0}, *block = size + 3;
-    if (n - 3 != l->count || l->count > PARAMETERS_MOST || !take_size(args[1], grid_most, size) || !take_size(args[2], block_most, block) ||
-        (uint64_t)block[0] * block[1] * block[2] > (uint64_t)(l->threads < THREADS_MOST ? l->threads : THREADS_MOST))
-        return 0;
+    uint32_t size[NUMBERS];
     uint64_t cells[PARAMETERS_MOST][2];
-    const char *modes = PyBytes_AsString(l->modes);
-    int taken = take_arguments(l, modes, args + 3, cells);
+    int taken = take_launch(l, args + 1, n - 1, size, cells);
     if (taken <= 0) return taken;
-    halstream_launch given = {size, modes, cells, l->count};
+    halstream_launch given = {size, PyBytes_AsString(l->modes), cells, l->count};
     Py_INCREF(l); /* another thread may load the kernel again meanwhile */
     int64_t misplaced = handles_calls.stream_launch(stream->id, l->function, (int64_t)(uintptr_t)&given);
     Py_DECREF(l);
     return PyErr_Occurred() ? -1 : misplaced == 0;
+}
+
+/* packed(loaded, grid, block, *arguments): what the core is given, for tests. */
+PyObject *launch_packed(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+    (void)module;
+    if (n < 3 || !PyObject_TypeCheck(args[0], handles_loaded))
+        return PyErr_Format(PyExc_TypeError, "packed() takes a loaded kernel, grid, block and arguments");
+    struct {
+        uint32_t size[NUMBERS];
+        uint64_t cells[PARAMETERS_MOST][2];
+    } made;
+    int taken = take_launch((Loaded *)args[0], args + 1, n - 1, made.size, made.cells);
+    if (taken < 0) return NULL;
+    if (taken == 0) Py_RETURN_NONE;
+    return Py_BuildValue("(y#y#)", (const char *)made.size, (Py_ssize_t)sizeof made.size, (const char *)made.cells,
+                         (n - 3) * (Py_ssize_t)CELL);
 }
 
 PyObject *stream_launch(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *keywords)
