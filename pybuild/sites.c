@@ -189,15 +189,16 @@ typedef struct {
 } single;
 static single singles[SINGLE];
 
-/* The place of a site that is known, or the one to note it in. */
-static single *single_of(object *code, int instruction)
+/* The place of a site, and whether that is known; if not it is the one to note it in. */
+static single *single_of(object *code, int instruction, int *known)
 {
     uint64_t hash = ((uint64_t)(uintptr_t)code >> 5 ^ (uint64_t)(unsigned)instruction << 32) * 0x9e3779b97f4a7c15u;
     size_t own = (size_t)(hash >> 54) % SINGLE;
     single *unused = NULL;
     for (size_t i = 0; i < PROBES; i++) {
         single *at = &singles[(own + i) % SINGLE];
-        if (at->code == code && at->instruction == instruction) return at;
+        *known = at->number != 0 && at->code == code && at->instruction == instruction;
+        if (*known) return at;
         if (at->number == 0 && unused == NULL) unused = at;
     }
     return unused != NULL ? unused : &singles[own];
@@ -214,12 +215,10 @@ uint32_t halstream_line(void)
     uint32_t number;
     if (halstream_code_kind(code) == CODE_PROGRAM) {
         int instruction = instruction_of(f);
-        single *at = single_of(code, instruction);
-        number = at->code == code && at->instruction == instruction ? at->number : 0;
-        if (number == 0) {
-            number = site_up_to(f, 0, 1);
-            if (number != 0) *at = (single){code, instruction, number};
-        }
+        int is_known;
+        single *at = single_of(code, instruction, &is_known);
+        number = is_known ? at->number : site_up_to(f, 0, 1);
+        if (!is_known && number != 0) *at = (single){code, instruction, number};
     } else {
         number = site_up_to(f, 1, 1);
     }
@@ -231,9 +230,9 @@ uint32_t halstream_line(void)
 uint32_t halstream_line_of(object *code, int instruction)
 {
     if (!halstream_wants_lines()) return 0;
-    const single *at = single_of(code, instruction);
-    int found = code != NULL && at->code == code && at->instruction == instruction;
-    return found ? at->number : halstream_line();
+    int is_known;
+    const single *at = single_of(code, instruction, &is_known);
+    return is_known ? at->number : halstream_line();
 }
 
 uint32_t halstream_site_of(int own)

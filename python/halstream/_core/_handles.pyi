@@ -22,7 +22,15 @@ class StreamBase:
     def synchronize(self, timeout: float | None = None) -> None: ...
     def nop(self) -> None: ...
     def launch(
-        self, kernel: Any, grid: Any, block: Any, /, *args: Any, shared: int = 0, cooperative: bool = False, cluster: Any = None
+        self,
+        kernel: Any,
+        grid: Any,
+        block: Any,
+        /,
+        *args: Any,
+        shared: int = 0,
+        cooperative: bool = False,
+        cluster: Any = None,
     ) -> None: ...
     def __enter__(self: S) -> S: ...
     def __exit__(self, *exc_info: object) -> None: ...
@@ -87,7 +95,13 @@ class LoadedBase:
     """The half of a kernel in the memory of a device that is written in C; see `Loaded`."""
 
     def __init__(
-        self, function: int, threads: int, shared: int, era: object, modes: bytes, parameters: tuple[tuple[int, Any], ...]
+        self,
+        function: int,
+        threads: int,
+        shared: int,
+        era: object,
+        modes: bytes,
+        parameters: tuple[tuple[int, Any], ...],
     ) -> None: ...
     @property
     def function(self) -> int: ...
