@@ -164,28 +164,38 @@ func (s *Stream) LaunchPacked(t *Thread, f *Function, spec LaunchSpec, modes str
 // launchSeen is LaunchPacked for a launch that a capture, or a listener, keeps or sees, or that has failed with an error
 // already. Memory that is not where s can use it comes first.
 func (s *Stream) launchSeen(t *Thread, f *Function, spec *LaunchSpec, modes string, c *Capture, err error) (bool, error) {
-	ranges := make([]Range, 0, 2*len(modes))
-	blocks := make([]*Block, 0, len(modes)+1)
-	found, placed := s.dev.rt.blocksPacked(s, spec.Args, modes, blocks)
+	var read, written int // how many arrays are, for lists that are no longer than they need to be: graphs keep them
+	for i := range len(modes) {
+		_, mode := packed(spec.Args, modes, i)
+		read += count(mode == 'r' || mode == 'b')
+		written += count(mode == 'w' || mode == 'b')
+	}
+	blocks, placed := s.dev.rt.blocksPacked(s, spec.Args, modes, make([]*Block, 0, read+written+1))
 	if !placed || err != nil {
 		return placed, err
 	}
+	ranges := make([]Range, read+written)
+	reads, writes := ranges[:0:read], ranges[read:read]
 	for i := range len(modes) {
-		if r, mode := packed(spec.Args, modes, i); mode == 'r' || mode == 'b' {
-			ranges = append(ranges, r)
+		r, mode := packed(spec.Args, modes, i)
+		if mode == 'r' || mode == 'b' {
+			reads = append(reads, r)
+		}
+		if mode == 'w' || mode == 'b' {
+			writes = append(writes, r)
 		}
 	}
-	reads := ranges[:len(ranges):len(ranges)]
-	for i := range len(modes) {
-		if r, mode := packed(spec.Args, modes, i); mode == 'w' || mode == 'b' {
-			ranges = append(ranges, r)
-		}
-	}
-	writes := ranges[len(reads):]
 	if c != nil {
-		return true, c.addLaunch(s, f, spec, reads, writes, found)
+		return true, c.addLaunch(s, f, spec, reads, writes, blocks)
 	}
 	return true, s.Launch(t, f, *spec, reads, writes)
+}
+
+func count(yes bool) int {
+	if yes {
+		return 1
+	}
+	return 0
 }
 
 // packed returns the range that the argument of a number is, and the small letter for what the kernel does there: '-' for
