@@ -42,12 +42,10 @@ class Array(_handles.ArrayBase, Exchange):
 
     __slots__ = ("__weakref__", "_host", "_seen")
 
-    _memory: Memory
-
     def __init__(self, memory: Memory, ptr: int, shape: tuple[int, ...], dtype: Any) -> None:
         if not isinstance(memory, Memory) or not isinstance(shape, tuple):
             raise TypeError("an Array is made by halstream.empty, zeros or asarray")
-        self._memory = memory
+        self._memory: Memory = memory
         self.ptr: int = ptr
         self.shape: tuple[int, ...] = shape
         self.dtype: Any = dtype
