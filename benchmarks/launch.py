@@ -14,6 +14,7 @@ import json
 import os
 import statistics
 import sys
+import time
 import timeit
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from .gpu.ptx import FILL, WORDS
 from .report import aligned
 
 ROUNDS, BATCH = 31, 200  # a batch fits every launch queue
+NODES = 100  # of a graph
 
 #: Title -> statement.
 LAUNCHES = {
@@ -32,11 +34,11 @@ LAUNCHES = {
     "the same, pinned memory": "s.launch(k, 1, WORDS, pinned, 7, WORDS)",
     "an empty operation": "s.nop()",
 }
-#: Parts of a launch on a device.
+#: Parts of a launch on a device, and what one takes that is not the usual one, which Python's code makes.
 PARTS = {
-    "the size": "shape_of('k', 1, WORDS)",
-    "the arguments": "pack((x, 7, WORDS))",
-    "the extension and the driver": "enqueue(s._id, function, modes, size, cells)",
+    "part: checked and packed": "packed(loaded, 1, WORDS, x, 7, WORDS)",
+    "part: the extension and the driver": "enqueue(s._id, loaded.function, modes, size, cells)",
+    "by way of Python's code": "s._launch(k, 1, WORDS, x, 7, WORDS)",
 }
 
 
@@ -57,12 +59,11 @@ def names() -> dict[str, Any]:
 def parts(env: dict[str, Any]) -> dict[str, Any]:
     """Return what the statements of `PARTS` use, once the kernel was launched."""
     from halstream._core import _handles
-    from halstream._kernel._packing import shape_of
 
-    packer, function = env["k"]._packer, env["k"]._loaded[0].function
-    own = {"shape_of": shape_of, "pack": packer.pack, "enqueue": _handles.launch, "function": function}
-    data = {"size": shape_of("k", 1, WORDS).packed, "cells": packer.pack((env["x"], 7, WORDS))}
-    return {**env, **own, **data, "modes": packer.modes}
+    loaded = env["k"]._loaded[0]
+    size, cells = _handles.packed(loaded, 1, WORDS, env["x"], 7, WORDS)
+    own = {"packed": _handles.packed, "enqueue": _handles.launch, "loaded": loaded}
+    return {**env, **own, "size": size, "cells": cells, "modes": env["k"]._packer.modes}
 
 
 def measured(statement: str, env: dict[str, Any]) -> dict[str, float]:
@@ -81,6 +82,27 @@ def measured(statement: str, env: dict[str, Any]) -> dict[str, float]:
     return {"median": statistics.median(times), "best": min(times)}
 
 
+def captured(env: dict[str, Any]) -> dict[str, dict[str, float]]:
+    """Return what each launch takes in a capture of some, which calls from as many lines, and then to instantiate."""
+    import halstream as hs
+
+    source = "def work():\n" + "\n".join(f"    s.launch(k, 1, WORDS, x, {i}, WORDS)" for i in range(NODES))
+    exec(source, env)
+    times: dict[str, list[float]] = {"captured": [], "a node of an instantiate": []}
+    for _ in range(10 * ROUNDS):  # CPython makes a function fast that was called some times
+        began = time.perf_counter()
+        with hs.capture(env["s"]) as graph:
+            env["work"]()
+        ended = time.perf_counter()
+        run = graph.instantiate()
+        times["captured"].append(ended - began)
+        times["a node of an instantiate"].append(time.perf_counter() - ended)
+        run.close()
+        graph.close()
+    each = {title: [t / NODES * 1e6 for t in row] for title, row in times.items()}
+    return {title: {"median": statistics.median(row), "best": min(row)} for title, row in each.items()}
+
+
 def main() -> int:
     """Measure, store, print."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.launch", description=__doc__.split("\n\n")[0])
@@ -94,7 +116,8 @@ def main() -> int:
     found = {title: measured(statement, env) for title, statement in LAUNCHES.items()}
     if options.backend == "cuda":
         inner = parts(env)
-        found |= {f"part: {title}": measured(statement, inner) for title, statement in PARTS.items()}
+        found |= captured(inner)
+        found |= {title: measured(statement, inner) for title, statement in PARTS.items()}
     if options.output:
         options.output.write_text(json.dumps(found, indent=1) + "\n")
     lines = [["µs", "median", "best"]]

@@ -90,6 +90,14 @@ static int64_t call_stream_nop(int64_t a)
     halstream_self.site = 0;
     return result;
 }
+static int64_t call_stream_launch(int64_t a, int64_t b, int64_t c)
+{
+    if (halstream_enter()) return refused(), 0;
+    halstream_self.site = halstream_line();
+    int64_t result = pybuild_StreamLaunch(a, b, c);
+    halstream_self.site = 0;
+    return result;
+}
 
 CALL_1(stream_status, pybuild_StreamStatus)
 CALL_2(stream_record, pybuild_StreamRecord)
@@ -110,7 +118,6 @@ CALL_4(stream_copy, pybuild_StreamCopy)
 CALL_3(block_new_async, pybuild_BlockNewAsync)
 CALL_2(block_free_async, pybuild_BlockFreeAsync)
 CALL_1(reap, pybuild_Reap)
-CALL_3(stream_launch, pybuild_StreamLaunch)
 CALL_2(executable_launch, pybuild_ExecutableLaunch)
 CALL_4(stream_copy_async, pybuild_StreamCopyAsync)
 CALL_5(stream_fill, pybuild_StreamFill)

@@ -96,23 +96,33 @@ func (c *Capture) addNativeFunc(s *Stream, f *NativeFunc, call *nativeCall) erro
 	return nil
 }
 
-// addLaunch adds a launch of a function. It keeps the arguments, and the module until the last launch.
-func (c *Capture) addLaunch(s *Stream, f *Function, spec *LaunchSpec, reads, writes []Range) error {
+// launchNode is what a node with a launch needs, in one piece; the arguments, which C code gets, are another one, as
+// cgo allows no pointers of Go's beside them.
+type launchNode struct {
+	work   driver.GraphWork
+	launch driver.Launch
+}
+
+// addLaunch adds a launch of a function, which gets the lists. It keeps the arguments, and the module until the last
+// launch.
+func (c *Capture) addLaunch(s *Stream, f *Function, spec *LaunchSpec, reads, writes []Range, blocks []*Block) error {
 	m := f.module
-	if !m.beginKeep() {
+	keeps := c.legacy == nil && c.graph.keep.hasModule(m)
+	if keeps && m.closed.Load() || !keeps && !m.beginKeep() {
 		return closedError("launch", "module")
 	}
-	launch := spec.of(f)
-	launch.Args = slices.Clone(spec.Args)
-	err := c.addNode(s, &Node{kind: driver.KernelNode, spec: &driver.GraphWork{Launch: &launch}, name: f.name,
-		reads: slices.Clone(reads), writes: slices.Clone(writes),
-		blocks: append(s.dev.rt.blocksOf(reads, writes), m.code)})
-	if err != nil {
+	made := &launchNode{launch: spec.of(f)}
+	made.launch.Args = slices.Clone(spec.Args)
+	made.work.Launch = &made.launch
+	err := c.addNode(s, &Node{kind: driver.KernelNode, spec: &made.work, name: f.name, site: spec.Site,
+		reads: reads, writes: writes, blocks: append(blocks, m.code)})
+	switch {
+	case err != nil && !keeps:
 		m.letGo(1)
-		return err
+	case err == nil && !keeps:
+		c.graph.keep.addModule(m)
 	}
-	c.graph.keep.add(func() { m.letGo(1) })
-	return nil
+	return err
 }
 
 // addCopy adds a copy between the blocks of source and target.

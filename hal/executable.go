@@ -38,8 +38,9 @@ type version struct {
 	reads   []Range
 	writes  []Range
 	blocks  []*Block
-	blockOf []*Node      // the node that uses each of blocks
-	calls   []*graphCall // native functions that can fail
+	blockOf []*Node             // the node that uses each of blocks
+	has     map[*Block]struct{} // the blocks as a set, nil while they are few
+	calls   []*graphCall        // native functions that can fail
 	memory  *memoryNodes
 	running atomic.Pointer[Stream] // of the launch in progress
 	// plain is the latest launch without listeners, which later ones on its stream are the same as.
@@ -123,6 +124,7 @@ func (g *Graph) version() *version {
 func (g *Graph) versionOf(base *keep, own map[int]*keep) *version {
 	v := &version{keep: g.keep, base: base, own: own, graph: g, memory: &g.memory}
 	v.flatten(&v.nodeTable, g, nil, nil)
+	v.has = nil // nothing is added any more
 	for _, n := range v.calls {
 		n.v = v
 	}
@@ -219,10 +221,29 @@ func (v *version) uses(n *Node) {
 	}
 	v.reads, v.writes = append(v.reads, n.reads...), append(v.writes, n.writes...)
 	for _, b := range n.blocks {
-		if b != nil && !slices.Contains(v.blocks, b) {
+		if b != nil && !v.hasBlock(b) {
 			v.blocks, v.blockOf = append(v.blocks, b), append(v.blockOf, n)
 		}
 	}
+}
+
+// fewBlocks is how many blocks are looked through one by one, which is faster than a set then.
+const fewBlocks = 16
+
+// hasBlock reports whether a block is one of v.blocks, to which the caller adds it if not.
+func (v *version) hasBlock(b *Block) bool {
+	if len(v.blocks) < fewBlocks {
+		return slices.Contains(v.blocks, b)
+	}
+	if v.has == nil {
+		v.has = make(map[*Block]struct{}, 2*fewBlocks)
+		for _, before := range v.blocks {
+			v.has[before] = struct{}{}
+		}
+	}
+	_, found := v.has[b]
+	v.has[b] = struct{}{}
+	return found
 }
 
 // Update makes later launches do what a graph does that has the same kinds of nodes in

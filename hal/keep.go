@@ -1,6 +1,7 @@
 package hal
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -15,11 +16,14 @@ type keep struct {
 	free  []func()
 	// tokens are of functions of the program, and of objects; a graph may have many.
 	tokens []uint64
+	// modules are those of which nodes launch functions, each of which counts how often it is in such a list.
+	modules []*Module
 	// blocks are the memory that nodes work on, each of which counts the graphs that do: in the order of the
-	// nodes, and as a set. latest is one of them.
+	// nodes, and as a set. recent are some of them, as most nodes work on what others have worked on just before.
 	blocks []*Block
 	has    map[*Block]struct{}
-	latest atomic.Pointer[Block]
+	recent [8]*Block
+	next   int // of recent, which is used in turns
 }
 
 func newKeep(rt *Runtime) *keep {
@@ -56,6 +60,20 @@ func (k *keep) addCalls(calls []CapturedCall) {
 	k.mu.Unlock()
 }
 
+// hasModule reports whether a module is kept already.
+func (k *keep) hasModule(m *Module) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.Contains(k.modules, m)
+}
+
+// addModule keeps a module for which beginKeep was called.
+func (k *keep) addModule(m *Module) {
+	k.mu.Lock()
+	k.modules = append(k.modules, m)
+	k.mu.Unlock()
+}
+
 // addKeep keeps what another graph keeps.
 func (k *keep) addKeep(other *keep) {
 	if other != k {
@@ -84,8 +102,8 @@ func (k *keep) release() {
 	}
 	go func() {
 		k.mu.Lock()
-		free, tokens, blocks := k.free, k.tokens, k.blocks
-		k.free, k.tokens, k.blocks, k.has = nil, nil, nil, nil
+		free, tokens, modules, blocks := k.free, k.tokens, k.modules, k.blocks
+		k.free, k.tokens, k.modules, k.blocks, k.has, k.recent = nil, nil, nil, nil, nil, [8]*Block{}
 		k.mu.Unlock()
 		for _, token := range tokens {
 			if p := k.rt.Funcs.push(0, readyFunc{token: token, drop: true}); p != nil {
@@ -94,6 +112,9 @@ func (k *keep) release() {
 		}
 		for _, f := range free {
 			f()
+		}
+		for _, m := range modules {
+			m.letGo(1)
 		}
 		for _, b := range blocks {
 			k.releaseBlock(b)

@@ -207,7 +207,8 @@ func CheckMemory(op string, addr, size uint64) error {
 //
 // Contract: D4, M11.
 func (s *Stream) CanUse(r Range) bool {
-	kind, start, size, ordinal := s.dev.rt.Lookup(r.Start)
-	before := r.Start - start
-	return kind != Pageable && r.Size <= size-before && (ordinal < 0 || ordinal == s.dev.ordinal)
+	m := &s.dev.rt.memory
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.blocks.Find(r.Start).usableBy(s, r)
 }

@@ -133,28 +133,35 @@ func (b *Block) Collect() error {
 
 // keepBlocks keeps the memory that a node works on, where its owner is collected.
 func (k *keep) keepBlocks(blocks []*Block) {
-	m := &k.rt.memory
 	for _, b := range blocks {
-		if b == nil || b.foreign || b == k.latest.Load() {
+		if b == nil || b.foreign || !k.addBlock(b) {
 			continue
 		}
-		k.mu.Lock()
-		_, kept := k.has[b]
-		if !kept {
-			if k.has == nil {
-				k.has = map[*Block]struct{}{}
-			}
-			k.has[b] = struct{}{}
-			k.blocks = append(k.blocks, b)
-		}
-		k.mu.Unlock()
-		if !kept {
-			m.mu.Lock()
-			b.graphs++
-			m.mu.Unlock()
-		}
-		k.latest.Store(b)
+		m := &k.rt.memory
+		m.mu.Lock()
+		b.graphs++
+		m.mu.Unlock()
 	}
+}
+
+// addBlock adds a block to those that are kept, and reports false if it is one of them.
+func (k *keep) addBlock(b *Block) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if slices.Contains(k.recent[:], b) {
+		return false
+	}
+	k.recent[k.next] = b
+	k.next = (k.next + 1) % len(k.recent)
+	if _, kept := k.has[b]; kept {
+		return false
+	}
+	if k.has == nil {
+		k.has = map[*Block]struct{}{}
+	}
+	k.has[b] = struct{}{}
+	k.blocks = append(k.blocks, b)
+	return true
 }
 
 // releaseBlock ends what keepBlocks has begun for one block.

@@ -1,8 +1,6 @@
 package pybuild
 
 import (
-	"bytes"
-	"encoding/binary"
 	"encoding/hex"
 	"strconv"
 	"strings"
@@ -106,49 +104,36 @@ func FunctionParameters(id int64) (sizes string, err error) {
 // second half, the bytes behind it that the kernel reads (r), writes (w) or both (b).
 // A capital letter says that the caller has looked where the memory is.
 func StreamLaunch(id, functionID, launch int64) (misplaced int64, err error) {
+	defer guard(&err)
 	const op = "launch"
-	return onStream(id, op, func(t *hal.Thread, s *hal.Stream) (int64, error) {
-		f, err := lookup[*hal.Function](functionID, op, "kernel")
-		if err != nil {
-			return 0, err
-		}
-		size, modes, cells := launchAt(launch)
-		spec, err := launchSpec(size, modes, cells)
-		if err != nil {
-			return 0, err
-		}
-		var room [4]hal.Range
-		reads, writes := room[:0:2], room[2:2:4]
-		for i := range len(modes) {
-			mode := modes[i]
-			cell := spec.Args[i*driver.Cell:]
-			r := hal.Range{Start: binary.LittleEndian.Uint64(cell), Size: binary.LittleEndian.Uint64(cell[8:])}
-			if mode == '-' || r.Size == 0 {
-				continue
-			}
-			if mode >= 'a' && !s.CanUse(r) {
-				return 1, nil
-			}
-			if mode |= 'a' - 'A'; mode != 'w' {
-				reads = append(reads, r)
-			}
-			if mode != 'r' {
-				writes = append(writes, r)
-			}
-		}
-		return enqueued(t, s, s.Launch(t, f, spec, reads, writes))
-	})
+	t := caller()
+	s, err := stream(t, id, op)
+	if err != nil {
+		return 0, err
+	}
+	f, ok := find(functionID).(*hal.Function)
+	if !ok {
+		return 0, unknown(functionID, op, "kernel")
+	}
+	spec, modes := launchAt(launch)
+	if err := checkModes(modes); err != nil {
+		return 0, raise(err)
+	}
+	placed, err := s.LaunchPacked(t, f, spec, modes)
+	if !placed {
+		return 1, nil
+	}
+	return enqueued(t, s, err)
 }
 
-// launchSpec makes a launch of what C code gives. The arguments are copied: a graph keeps them.
-func launchSpec(n [11]uint32, modes string, cells []byte) (spec hal.LaunchSpec, err error) {
+// checkModes rejects letters that say nothing of an argument.
+func checkModes(modes string) error {
 	for i := range len(modes) {
 		switch modes[i] {
 		case '-', 'r', 'w', 'b', 'R', 'W', 'B':
 		default:
-			return spec, driver.Errorf(driver.InvalidValue, "launch", "%q is no mode of an argument", modes[i:i+1])
+			return driver.Errorf(driver.InvalidValue, "launch", "%q is no mode of an argument", modes[i:i+1])
 		}
 	}
-	return hal.LaunchSpec{Grid: [3]uint32(n[:3]), Block: [3]uint32(n[3:6]), Shared: n[6],
-		Cooperative: n[7] != 0, Cluster: [3]uint32(n[8:]), Args: bytes.Clone(cells)}, nil
+	return nil
 }

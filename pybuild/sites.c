@@ -179,17 +179,29 @@ static int known(void)
 
 uint32_t halstream_site(void) { return halstream_site_of(!halstream_self.direct); }
 
-/* The sites of single frames, by code and instruction: add_site keeps the code. */
-enum { SINGLE = 256 };
-static struct {
+/* The sites of single frames, by code and instruction: add_site keeps the code. A site is in one of the PROBES places
+ * from its own on, so that a function with many calls does not ask for the lines of all of them again and again. */
+enum { SINGLE = 1024, PROBES = 4 };
+typedef struct {
     object *code;
     int instruction;
-    uint32_t number;
-} single[SINGLE];
+    uint32_t number; /* 0: nothing is known of them */
+} single;
+static single singles[SINGLE];
 
-static size_t place_of(object *code, int instruction)
+/* The place of a site, and whether that is known; if not it is the one to note it in. */
+static single *single_of(object *code, int instruction, int *known)
 {
-    return (((uintptr_t)code >> 5) ^ (unsigned)instruction) % SINGLE;
+    uint64_t hash = ((uint64_t)(uintptr_t)code >> 5 ^ (uint64_t)(unsigned)instruction << 32) * 0x9e3779b97f4a7c15u;
+    size_t own = (size_t)(hash >> 54) % SINGLE;
+    single *unused = NULL;
+    for (size_t i = 0; i < PROBES; i++) {
+        single *at = &singles[(own + i) % SINGLE];
+        *known = at->number != 0 && at->code == code && at->instruction == instruction;
+        if (*known) return at;
+        if (at->number == 0 && unused == NULL) unused = at;
+    }
+    return unused != NULL ? unused : &singles[own];
 }
 
 int32_t halstream_lines;
@@ -203,17 +215,10 @@ uint32_t halstream_line(void)
     uint32_t number;
     if (halstream_code_kind(code) == CODE_PROGRAM) {
         int instruction = instruction_of(f);
-        size_t i = place_of(code, instruction);
-        if (single[i].code != code || single[i].instruction != instruction) {
-            number = site_up_to(f, 0, 1);
-            if (number != 0) {
-                single[i].code = code;
-                single[i].instruction = instruction;
-                single[i].number = number;
-            }
-        } else {
-            number = single[i].number;
-        }
+        int is_known;
+        single *at = single_of(code, instruction, &is_known);
+        number = is_known ? at->number : site_up_to(f, 0, 1);
+        if (!is_known && number != 0) *at = (single){code, instruction, number};
     } else {
         number = site_up_to(f, 1, 1);
     }
@@ -225,9 +230,9 @@ uint32_t halstream_line(void)
 uint32_t halstream_line_of(object *code, int instruction)
 {
     if (!halstream_wants_lines()) return 0;
-    size_t i = place_of(code, instruction);
-    int found = code != NULL && single[i].code == code && single[i].instruction == instruction;
-    return found ? single[i].number : halstream_line();
+    int is_known;
+    const single *at = single_of(code, instruction, &is_known);
+    return is_known ? at->number : halstream_line();
 }
 
 uint32_t halstream_site_of(int own)

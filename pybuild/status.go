@@ -159,10 +159,12 @@ func ReapEvents(address, count int64) (zero int64, err error) {
 	return 0, nil
 }
 
-// launchAt returns the parts of the halstream_launch at an address, which stay as they are during the call.
-func launchAt(address int64) (size [11]uint32, modes string, cells []byte) {
+// launchAt returns the halstream_launch at an address, whose parts stay as they are during the call only.
+func launchAt(address int64) (spec hal.LaunchSpec, modes string) {
 	l := C.halstream_launch_at(C.int64_t(address))
-	size = [11]uint32(unsafe.Slice((*uint32)(l.size), len(size)))
+	n := (*[11]uint32)(unsafe.Pointer(l.size))
 	modes = unsafe.String((*byte)(unsafe.Pointer(l.modes)), int(l.count))
-	return size, modes, unsafe.Slice((*byte)(l.cells), int(l.count)*driver.Cell)
+	return hal.LaunchSpec{Grid: [3]uint32(n[:3]), Block: [3]uint32(n[3:6]), Shared: n[6], Cooperative: n[7] != 0,
+		Cluster: [3]uint32(n[8:]), Site: uint32(C.halstream_caller.site),
+		Args: unsafe.Slice((*byte)(l.cells), int(l.count)*driver.Cell)}, modes
 }

@@ -1,13 +1,11 @@
 package pybuild
 
 import (
-	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"halstream/hal"
-	"halstream/hal/driver"
 )
 
 // TestAnIdIsGivenUpOnce is about two threads that close one object: the second
@@ -72,19 +70,9 @@ func TestWhatTheHostBackendHasNot(t *testing.T) {
 	_ = text(BackendPassed())
 }
 
-func TestALaunchKeepsNothingOfItsCaller(t *testing.T) {
-	size := [11]uint32{1, 2, 3, 4, 5, 6, 7, 1, 1, 2, 3}
-	cells := make([]byte, driver.Cell)
-	cells[driver.Cell-1] = 255
-	args := slices.Clone(cells)
-	spec, err := launchSpec(size, "b", cells)
-	require.NoError(t, err)
-	cells[driver.Cell-1] = 0
-	require.Equal(t, hal.LaunchSpec{Grid: [3]uint32{1, 2, 3}, Block: [3]uint32{4, 5, 6}, Shared: 7, Cooperative: true,
-		Cluster: [3]uint32{1, 2, 3},
-		Args:    args}, spec)
-	_, err = launchSpec(size, "-x-", make([]byte, 3*driver.Cell))
-	require.ErrorIs(t, err, hal.ErrInvalidValue)
+func TestAModeOfAnArgumentIsOneOfItsLetters(t *testing.T) {
+	require.NoError(t, checkModes("-rwbRWB"))
+	require.ErrorIs(t, checkModes("-x-"), hal.ErrInvalidValue)
 }
 
 func TestTheEnvironmentIsReadAsItIsNow(t *testing.T) {

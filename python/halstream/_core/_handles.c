@@ -26,7 +26,7 @@
 static uint32_t not_loaded = 1, *slow = &not_loaded;
 halstream_calls handles_calls = {.slow = &slow};
 PyTypeObject *handles_stream, *handles_event, *handles_guard, *handles_entry, *handles_choices, *handles_memory,
-    *handles_pooled;
+    *handles_pooled, *handles_array, *handles_kernel, *handles_loaded;
 #define DEFINE_NAME(name, text) PyObject *name_##name;
 HANDLES_NAMES(DEFINE_NAME)
 
@@ -206,6 +206,14 @@ static PyMethodDef functions[] = {
      "usual($module, class, name, signature, /)\n--\n\n"
      "Put a method in C in front of the one that a class has under a name; that one is what makes every\n"
      "call that is not the usual case, and has an underscore before its name from now on.\n"},
+    {"owned", memory_owned, METH_O,
+     "owned($module, class, /)\n--\n\nSay which class owners have of memory that the package has allocated and may write.\n"},
+    {"era", launch_era, METH_O,
+     "era($module, era, /)\n--\n\nUse kernels only that were loaded in an era, an object that stands for it, from now on.\n"},
+    {"packed", (PyCFunction)(void (*)(void))launch_packed, METH_FASTCALL,
+     "packed($module, loaded, grid, block, /, *arguments)\n--\n\n"
+     "Return what the usual launch of a loaded kernel gives the core, the size and the arguments as bytes; None\n"
+     "for a launch that is not the usual one.\n"},
     {"arrays", memory_arrays, METH_O, "arrays($module, class, /)\n--\n\nSay which class NumPy's arrays have.\n"},
     {"copy", (PyCFunction)(void (*)(void))memory_copy, METH_FASTCALL,
      "copy($module, stream, target, source, nbytes, code, /)\n--\n\n"
@@ -283,7 +291,10 @@ PyMODINIT_FUNC PyInit__handles(void)
         add_type(module, &handles_entry, &handles_entry_spec, "Entry") == 0 &&
         add_type(module, &handles_choices, &handles_choices_spec, "ChoicesBase") == 0 &&
         add_type(module, &handles_memory, &handles_memory_spec, "MemoryBase") == 0 &&
-        add_subtype(module, &handles_pooled, &handles_pooled_spec, handles_memory, "PooledBase") == 0)
+        add_subtype(module, &handles_pooled, &handles_pooled_spec, handles_memory, "PooledBase") == 0 &&
+        add_type(module, &handles_array, &handles_array_spec, "ArrayBase") == 0 &&
+        add_type(module, &handles_kernel, &handles_kernel_spec, "KernelBase") == 0 &&
+        add_type(module, &handles_loaded, &handles_loaded_spec, "LoadedBase") == 0)
         return module;
     Py_XDECREF(module);
     return NULL;

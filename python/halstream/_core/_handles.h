@@ -58,6 +58,23 @@ typedef struct {
     PyObject *key, *device, *streams, *transient; /* never NULL; a dictionary, and a set */
 } Choices;
 
+/* An owner of memory. */
+typedef struct {
+    PyObject_HEAD
+    int64_t id;      /* 0: there is no block */
+    uint64_t ptr;    /* 0: it was freed */
+    int64_t nbytes;
+    PyObject *weak;  /* weak references, NULL while there are none */
+} Memory;
+
+/* Typed memory. The objects are NULL until Python's code has given them. */
+typedef struct {
+    PyObject_HEAD
+    PyObject *memory, *shape, *dtype; /* the owner, a tuple of int, NumPy's dtype */
+    PyObject *plain; /* what fills and copies look at, or None; see Array._describe */
+    uint64_t ptr;    /* address of the first element */
+} Array;
+
 /* What was current before a guard was entered: a device and its stream, and the same of the
  * entered stream's device, if that is another one; NULL where there is nothing. */
 typedef struct {
@@ -65,10 +82,10 @@ typedef struct {
 } Before;
 
 extern PyTypeObject *handles_stream, *handles_event, *handles_guard, *handles_entry, *handles_choices,
-    *handles_memory, *handles_pooled;
+    *handles_memory, *handles_pooled, *handles_array, *handles_kernel, *handles_loaded;
 extern PyMethodDef handles_stream_methods[], handles_event_methods[], handles_guard_methods[], handles_pooled_methods[];
 extern PyType_Spec handles_stream_spec, handles_event_spec, handles_guard_spec, handles_entry_spec, handles_choices_spec,
-    handles_memory_spec, handles_pooled_spec;
+    handles_memory_spec, handles_pooled_spec, handles_array_spec, handles_kernel_spec, handles_loaded_spec;
 
 /* Names of attributes and methods, as strings that Python has interned: name_wait is "_wait". */
 #define HANDLES_NAMES(NAME)                                                                                            \
@@ -83,7 +100,7 @@ extern PyType_Spec handles_stream_spec, handles_event_spec, handles_guard_spec, 
     NAME(memset_async, "_memset_async") NAME(keep, "_keep") NAME(owner, "_owner") NAME(ident, "ident")                 \
     NAME(memory, "_memory") NAME(device, "device") NAME(stream_of, "_stream") NAME(plain, "_plain")                    \
     NAME(shape, "shape") NAME(dtype, "dtype") NAME(ptr, "ptr") NAME(pointer, "_ptr") NAME(block, "_mem")                             \
-    NAME(copy, "_copy_from_device_async") NAME(copy_failed, "_copy_failed")
+    NAME(itemsize, "itemsize") NAME(copy, "_copy_from_device_async") NAME(copy_failed, "_copy_failed")
 #define DECLARE_NAME(name, text) extern PyObject *name_##name;
 HANDLES_NAMES(DECLARE_NAME)
 
@@ -101,6 +118,19 @@ PyObject *methods_own(PyObject *module, PyObject *class);
 PyObject *methods_usual(PyObject *module, PyObject *args);
 /* The address of an array of the package that has so many bytes of a type, 0 for anything else. */
 uint64_t array_address(PyObject *array, unsigned long long nbytes, long code);
+/* The array that an object is, if it is of the package's own class, of no subclass, and the package owns its memory,
+ * which was not freed; NULL for anything else. */
+Array *array_owned(PyObject *object);
+/* The bits of one element of a type, and their number of bytes; 0 if the value is not one that any element
+ * of the type holds without a change, or the type has no such elements. */
+int array_element(PyObject *value, char kind, int size, uint64_t *bits);
+/* Address and size of an array of NumPy that is in one piece, in C's order, and not empty: 1; 0 for anything else,
+ * -1 with an exception. Its elements have the type of a code, kind and size above it; 0 is any type. */
+int memory_numpy(PyObject *array, long code, bool written, uint64_t *address, uint64_t *nbytes);
+PyObject *stream_launch(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *keywords);
+PyObject *launch_packed(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *launch_era(PyObject *module, PyObject *era);
+PyObject *memory_owned(PyObject *module, PyObject *class);
 PyObject *memory_arrays(PyObject *module, PyObject *class);
 PyObject *memory_copy(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *memory_launch(PyObject *module, PyObject *const *args, Py_ssize_t n);
@@ -159,6 +189,9 @@ static inline bool handles_core(void)
     if (slow == 0 || (slow & ~(HALSTREAM_FOREIGN | HALSTREAM_CAPTURED)) != 0) return false;
     return *handles_calls.running == 0 || !handles_calls.inside();
 }
+
+/* No listener, no schedule and no function of a stream is to be considered: the core has the call. */
+static inline bool handles_in_core(void) { return handles_fast() || handles_core(); }
 
 /* Nothing but that a stream of the host device captures keeps the calling thread from an answer. */
 static inline bool handles_captured(void)

@@ -8,14 +8,6 @@
 #include <structmember.h>
 
 typedef struct {
-    PyObject_HEAD
-    int64_t id;      /* 0: there is no block */
-    uint64_t ptr;    /* 0: it was freed */
-    int64_t nbytes;
-    PyObject *weak;  /* weak references, NULL while there are none */
-} Memory;
-
-typedef struct {
     Memory memory;
     PyObject *stream; /* NULL until it was given */
     int device;

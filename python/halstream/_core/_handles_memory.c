@@ -12,10 +12,7 @@ typedef struct {
     PyObject *descr;
 } ArrayStruct;
 enum { LAUNCH_NUMBERS = 11, LAUNCH_CELL = 16 };
-enum { C_ORDER = 0x1, F_ORDER = 0x2, NATIVE = 0x200 };
-
-/* No listener, no schedule and no function of a stream is to be considered. */
-static bool in_core(void) { return handles_fast() || handles_core(); }
+enum { C_ORDER = 0x1, F_ORDER = 0x2, NATIVE = 0x200, WRITABLE = 0x400 };
 
 static PyTypeObject *arrays; /* numpy.ndarray, once NumPy is used */
 
@@ -40,11 +37,28 @@ static bool fits(const ArrayStruct *a, unsigned long long nbytes, long code)
     return size == nbytes;
 }
 
+int memory_numpy(PyObject *array, long code, bool written, uint64_t *address, uint64_t *nbytes)
+{
+    if (arrays == NULL || !Py_IS_TYPE(array, arrays)) return 0;
+    PyObject *capsule = PyObject_GetAttr(array, name_array_struct);
+    const ArrayStruct *a = capsule == NULL ? NULL : PyCapsule_GetPointer(capsule, NULL);
+    int wanted = C_ORDER | NATIVE | (written ? WRITABLE : 0), usual = a == NULL ? -1 : 0;
+    if (a != NULL && a->two == 2 && (a->flags & wanted) == wanted &&
+        (code == 0 || code == ((unsigned char)a->kind | (long)a->itemsize << 8))) {
+        *nbytes = (uint64_t)a->itemsize;
+        for (int i = 0; i < a->dimensions; i++) *nbytes *= (uint64_t)a->shape[i];
+        *address = (uint64_t)(uintptr_t)a->data;
+        usual = *nbytes != 0;
+    }
+    Py_XDECREF(capsule);
+    return usual;
+}
+
 PyObject *memory_copy(PyObject *module, PyObject *const *args, Py_ssize_t n)
 {
     (void)module;
     if (n != 5) return PyErr_Format(PyExc_TypeError, "copy() takes 5 arguments");
-    if (!PyObject_TypeCheck(args[0], handles_stream) || !in_core()) Py_RETURN_FALSE;
+    if (!PyObject_TypeCheck(args[0], handles_stream) || !handles_in_core()) Py_RETURN_FALSE;
     int64_t stream = ((Stream *)args[0])->id;
     unsigned long long target = PyLong_AsUnsignedLongLong(args[1]), nbytes = PyLong_AsUnsignedLongLong(args[3]);
     long code = PyLong_AsLong(args[4]);

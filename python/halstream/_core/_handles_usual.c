@@ -20,9 +20,6 @@ PyObject *handles_answer(PyObject *self, PyObject *name, PyObject *argument)
     return result;
 }
 
-/* No listener, no schedule and no function of a stream is to be considered. */
-static bool in_core(void) { return handles_fast() || handles_core(); }
-
 /* The id of an open stream that has one of its own, 0 for anything else. */
 static int64_t id_of(PyObject *stream)
 {
@@ -42,7 +39,7 @@ static uint64_t number_of(PyObject *self, PyObject *name)
 /* launch(stream) of an executable graph: of an object whose `_owner` has its id. */
 static PyObject *graph_launch(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *keywords)
 {
-    int64_t stream = n == 1 && keywords == NULL && in_core() ? id_of(args[0]) : 0;
+    int64_t stream = n == 1 && keywords == NULL && handles_in_core() ? id_of(args[0]) : 0;
     if (stream == 0) return handles_python(self, name_launch, args, n, keywords);
     PyObject *owner = PyObject_GetAttr(self, name_owner);
     if (owner == NULL) return NULL;
@@ -54,9 +51,7 @@ static PyObject *graph_launch(PyObject *self, PyObject *const *args, Py_ssize_t 
     Py_RETURN_NONE;
 }
 
-/* The bits of one element of a type, and their number of bytes; 0 if the value is not one that any element
- * of the type holds without a change, or the type has no such elements. */
-static int element(PyObject *value, char kind, int size, uint64_t *bits)
+int array_element(PyObject *value, char kind, int size, uint64_t *bits)
 {
     double real;
     *bits = 0;
@@ -108,31 +103,37 @@ static int fill(int64_t stream, uint64_t address, uint64_t bits, int size, uint6
 /* The stream of a device that an array without a stream is filled on: a new reference, or NULL with an exception. */
 static PyObject *current_of(PyObject *array)
 {
-    PyObject *memory = PyObject_GetAttr(array, name_memory), *device = NULL, *stream = NULL;
+    PyObject *memory = ((Array *)array)->memory, *device = NULL, *stream = NULL;
     if (memory != NULL) device = PyObject_GetAttr(memory, name_device);
+    else PyErr_SetString(PyExc_AttributeError, "the array has no memory");
     if (device != NULL) stream = context_current(NULL, device);
-    Py_XDECREF(memory);
     Py_XDECREF(device);
     if (stream == NULL || id_of(stream) != 0) return stream;
     Py_DECREF(stream);
     return PyObject_CallMethodObjArgs(array, name_stream_of, Py_None, NULL);
 }
 
-/* fill(value, stream=None) of an array: of an object whose `_plain` says shape, dtype, bytes and type. */
+/* What `plain` says of an array, if it is still so: the bytes, and the code of the type. */
+static bool described(const Array *a, uint64_t *nbytes, long *code)
+{
+    if (a->plain == NULL || !PyTuple_CheckExact(a->plain) || PyTuple_GetItem(a->plain, 0) != a->shape ||
+        PyTuple_GetItem(a->plain, 1) != a->dtype)
+        return false;
+    *nbytes = PyLong_AsUnsignedLongLong(PyTuple_GetItem(a->plain, 2));
+    *code = PyLong_AsLong(PyTuple_GetItem(a->plain, 3));
+    return true;
+}
+
+/* fill(value, stream=None) of an array. */
 static PyObject *array_fill(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *keywords)
 {
-    PyObject *plain = NULL, *shape = NULL, *dtype = NULL, *stream = NULL, *result = NULL;
-    uint64_t bits;
+    PyObject *stream = NULL, *result = NULL;
+    uint64_t bits, nbytes;
     int64_t capture;
+    long code;
     int done = 0;
-    if (n < 1 || n > 2 || keywords != NULL || !in_core()) goto slowly;
-    plain = PyObject_GetAttr(self, name_plain);
-    shape = PyObject_GetAttr(self, name_shape);
-    dtype = PyObject_GetAttr(self, name_dtype);
-    if (plain == NULL || shape == NULL || dtype == NULL) goto end;
-    if (!PyTuple_CheckExact(plain) || PyTuple_GetItem(plain, 0) != shape || PyTuple_GetItem(plain, 1) != dtype) goto slowly;
-    long code = PyLong_AsLong(PyTuple_GetItem(plain, 3));
-    int size = element(args[0], (char)(code & 0xff), (int)(code >> 8), &bits);
+    if (n < 1 || n > 2 || keywords != NULL || !handles_in_core() || !described((Array *)self, &nbytes, &code)) goto slowly;
+    int size = array_element(args[0], (char)(code & 0xff), (int)(code >> 8), &bits);
     if (PyErr_Occurred()) goto end;
     if (size == 0) goto slowly;
     if (n == 2 && args[1] != Py_None) {
@@ -143,9 +144,7 @@ static PyObject *array_fill(PyObject *self, PyObject *const *args, Py_ssize_t n,
         if (stream == NULL) goto end;
     }
     if (id_of(stream) == 0) goto slowly;
-    uint64_t nbytes = PyLong_AsUnsignedLongLong(PyTuple_GetItem(plain, 2)), address = number_of(self, name_ptr);
-    if (PyErr_Occurred()) goto end;
-    done = fill(id_of(stream), address, bits, size, nbytes, &capture);
+    done = fill(id_of(stream), ((Array *)self)->ptr, bits, size, nbytes, &capture);
     if (done > 0) {
         Py_INCREF(Py_None);
         result = Py_None;
@@ -155,9 +154,6 @@ static PyObject *array_fill(PyObject *self, PyObject *const *args, Py_ssize_t n,
 slowly:
     if (done == 0) result = handles_python(self, name_fill, args, n, keywords);
 end:
-    Py_XDECREF(plain);
-    Py_XDECREF(shape);
-    Py_XDECREF(dtype);
     Py_XDECREF(stream);
     return result;
 }
@@ -214,7 +210,7 @@ static long long size_of(PyObject *value)
 /* memset_async(value, size, stream=None) of a pointer: of an object with `_ptr`, in memory `_mem`. */
 static PyObject *pointer_fill(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *keywords)
 {
-    if (n < 2 || n > 3 || keywords != NULL || !PyLong_CheckExact(args[0]) || !in_core())
+    if (n < 2 || n > 3 || keywords != NULL || !PyLong_CheckExact(args[0]) || !handles_in_core())
         return handles_python(self, name_memset_async, args, n, keywords);
     int high;
     long long value = PyLong_AsLongLongAndOverflow(args[0], &high), size = size_of(args[1]);
@@ -240,7 +236,7 @@ static PyObject *pointer_fill(PyObject *self, PyObject *const *args, Py_ssize_t 
 /* copy_from_device_async(src, size, stream=None) of a pointer. */
 static PyObject *pointer_copy(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *keywords)
 {
-    if (n < 2 || n > 3 || keywords != NULL || !Py_IS_TYPE(args[0], Py_TYPE(self)) || !in_core())
+    if (n < 2 || n > 3 || keywords != NULL || !Py_IS_TYPE(args[0], Py_TYPE(self)) || !handles_in_core())
         return handles_python(self, name_copy, args, n, keywords);
     long long size = size_of(args[1]);
     PyObject *stream = stream_at(args, n, 2), *result = NULL;
@@ -266,18 +262,30 @@ static PyTypeObject *array_class; /* of which fill is the usual one */
 
 uint64_t array_address(PyObject *array, unsigned long long nbytes, long code)
 {
+    uint64_t bytes;
+    long type;
     if (array_class == NULL || !Py_IS_TYPE(array, array_class)) return 0;
-    PyObject *plain = PyObject_GetAttr(array, name_plain), *shape = PyObject_GetAttr(array, name_shape);
-    PyObject *dtype = PyObject_GetAttr(array, name_dtype);
-    uint64_t address = 0;
-    if (plain != NULL && shape != NULL && dtype != NULL && PyTuple_CheckExact(plain) && PyTuple_GetItem(plain, 0) == shape &&
-        PyTuple_GetItem(plain, 1) == dtype && PyLong_AsUnsignedLongLong(PyTuple_GetItem(plain, 2)) == nbytes &&
-        PyLong_AsLong(PyTuple_GetItem(plain, 3)) == code)
-        address = number_of(array, name_ptr);
-    Py_XDECREF(plain);
-    Py_XDECREF(shape);
-    Py_XDECREF(dtype);
-    return address;
+    return described((Array *)array, &bytes, &type) && bytes == nbytes && type == code ? ((Array *)array)->ptr : 0;
+}
+
+static PyTypeObject *owned_class; /* of owners of memory that the package has allocated and may write */
+
+PyObject *memory_owned(PyObject *module, PyObject *class)
+{
+    (void)module;
+    if (!PyType_Check(class)) return PyErr_Format(PyExc_TypeError, "owned() takes a class, not %R", class);
+    PyTypeObject *before = owned_class;
+    Py_INCREF(class);
+    owned_class = (PyTypeObject *)class;
+    Py_XDECREF(before);
+    Py_RETURN_NONE;
+}
+
+Array *array_owned(PyObject *object)
+{
+    if (array_class == NULL || owned_class == NULL || !Py_IS_TYPE(object, array_class)) return NULL;
+    Array *a = (Array *)object;
+    return a->memory != NULL && PyObject_TypeCheck(a->memory, owned_class) && ((Memory *)a->memory)->ptr != 0 ? a : NULL;
 }
 
 static PyMethodDef methods[] = {

@@ -6,7 +6,7 @@ import contextlib
 import re
 import threading
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from .. import _memory, _native
 from .._core import _handles, _hostfunc
@@ -35,16 +35,13 @@ _BINARY = "hex:"
 _enqueue = _handles.launch
 
 
-class Loaded(NamedTuple):
-    """A kernel in the memory of a device."""
+class Loaded(_handles.LoadedBase):
+    """A kernel in the memory of a device, with what the usual launch of it looks at, which is written in C."""
 
-    function: int  #: the extension's id of it
-    threads: int  #: that a block of it may have on the device
-    shared: int  #: bytes of dynamic shared memory that a block of it may have there
-    era: object  #: of the backend that loaded it
+    __slots__ = ()
 
     def launch(self, kernel: Kernel, stream: Work, shape: Shape, args: tuple[Any, ...]) -> bool:
-        """Enqueue a launch with arguments of the usual kinds; for others do nothing and return False.
+        """Enqueue a launch with arguments of common kinds; for others do nothing and return False.
 
         The extension checks where the arguments' memory is.
 
@@ -53,18 +50,17 @@ class Loaded(NamedTuple):
         HalError
             If an argument's memory is of another device, or the driver refuses the launch.
         """
-        # Both are taken apart at once, which is faster than to ask for each of their parts.
-        function, most_threads, most_shared, era = self
-        _, _, threads, shared, size = shape
         # A sanitizer needs the arguments one by one.
-        if era is not _cache.era or _hostfunc.keep is not None or threads > most_threads or shared > most_shared:
+        if self.era is not _cache.era or _hostfunc.keep is not None:
+            return False
+        if shape.threads > self.threads or shape.shared > self.shared:
             return False
         packer = kernel._packer
         packed = packer.pack(args)
         if packed is None:
             return False
         try:
-            return not _enqueue(stream._id, function, packer.modes, size, packed)
+            return not _enqueue(stream._id, self.function, packer.modes, shape.packed, packed)
         except RuntimeError as exc:
             raise _native.error(exc) from None
 
@@ -76,6 +72,7 @@ class _Cache:
         self.lock = threading.Lock()
         self.modules: dict[tuple[int, bytes], int] = {}
         self.era = object()
+        _handles.era(self.era)
 
 
 _cache = _Cache()
@@ -180,7 +177,8 @@ def _function(kernel: Kernel, ordinal: int, program: _nvrtc.Compiled) -> Loaded:
             module = _cache.modules[key] = int(_native.module_load(ordinal, _BINARY + program.code.hex()))
     function = int(_native.module_function(module, program.entry))
     _check_parameters(kernel, _native.function_parameters(function))
-    return Loaded(function, int(_native.function_threads(function)), int(_native.function_shared(function)), era)
+    threads, shared = int(_native.function_threads(function)), int(_native.function_shared(function))
+    return Loaded(function, threads, shared, era, kernel._packer.modes, kernel._packer.types)
 
 
 def _check_parameters(kernel: Kernel, sizes: str) -> None:
@@ -238,6 +236,7 @@ def forget() -> None:
     """Unload the modules (change of backend)."""
     with _cache.lock:
         modules, _cache.modules, _cache.era = list(_cache.modules.values()), {}, object()
+        _handles.era(_cache.era)
     for module in modules:
         with contextlib.suppress(HalError):  # the backend may be closed already
             _native.close(module)

@@ -26,7 +26,7 @@ __all__ = ["Array", "asarray", "empty", "pinned_empty", "zeros"]
 
 
 @usual("fill", "($self, value, stream=None)")
-class Array(Exchange):
+class Array(_handles.ArrayBase, Exchange):
     """A block of device memory with a shape and a dtype, contiguous in C order.
 
     Made by `empty`, `zeros` and `asarray`. It is no tensor: it can be filled,
@@ -40,12 +40,12 @@ class Array(Exchange):
         Address on the device.
     """
 
-    __slots__ = ("__weakref__", "_host", "_memory", "_plain", "_seen", "dtype", "ptr", "shape")
+    __slots__ = ("__weakref__", "_host", "_seen")
 
     def __init__(self, memory: Memory, ptr: int, shape: tuple[int, ...], dtype: Any) -> None:
         if not isinstance(memory, Memory) or not isinstance(shape, tuple):
             raise TypeError("an Array is made by halstream.empty, zeros or asarray")
-        self._memory = memory
+        self._memory: Memory = memory
         self.ptr: int = ptr
         self.shape: tuple[int, ...] = shape
         self.dtype: Any = dtype

@@ -230,6 +230,9 @@ class OwnedMemory(Memory):
         return True
 
 
+_handles.owned(OwnedMemory)
+
+
 class DeviceMemory(OwnedMemory):
     """Memory of a device.
 

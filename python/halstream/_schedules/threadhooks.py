@@ -37,9 +37,12 @@ _sleep = time.sleep
 _CALLS: tuple[tuple[Any, tuple[str, ...]], ...] = (
     (
         Stream,
-        ("record", "wait", "wait_event", "wait_stream", "query", "synchronize", "call", "call_checked", "call_many"),
+        (
+            *("record", "wait", "wait_event", "wait_stream", "query", "synchronize", "launch"),
+            *("call", "call_checked", "call_many"),
+        ),
     ),
-    (Work, ("call_native", "launch", "delay")),
+    (Work, ("call_native", "delay")),
     (Event, ("record", "wait", "query", "synchronize")),
     (Device, ("synchronize",)),
     (_awaiting._Line, ("ask",)),  # a loop whose tasks look again and again calls nothing else
