@@ -19,6 +19,7 @@ type captures struct {
 	active map[*Stream]*Capture
 	// lists belong to captures that have not ended.
 	lists map[*CapturedCalls]*Capture
+	fills atomic.Pointer[CapturedCalls] // the list that takes fills, if one does
 	past  pastCaptures
 }
 

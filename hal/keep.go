@@ -49,7 +49,7 @@ func (k *keep) addToken(token uint64) {
 func (k *keep) addCalls(calls []CapturedCall) {
 	k.mu.Lock()
 	for i := range calls {
-		if calls[i].Lane&(LinkedCall|RecordCall|WaitCall) == 0 {
+		if calls[i].Lane&(LinkedCall|RecordCall|WaitCall|FillCall) == 0 {
 			k.tokens = append(k.tokens, calls[i].Token)
 		}
 	}

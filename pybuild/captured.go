@@ -105,6 +105,16 @@ func openList(id int64, lane int, fresh bool) {
 	}
 }
 
+// fillCaptured is a fill on a capturing stream with an id, behind which C code adds more to the list.
+func fillCaptured(t *hal.Thread, s *hal.Stream, id int64, dst uint64, value uint32, size uint8, count uint64) error {
+	f, err := s.CaptureFill(t, dst, value, size, count, captureList())
+	openList(id, f.Lane, f.Fresh)
+	if f.Size != 0 {
+		C.halstream_capture_fills(C.uint64_t(f.Start), C.uint64_t(f.Size), C.uint32_t(f.Block), C.int(truth(f.FreshBlocks)))
+	}
+	return err
+}
+
 // recordCaptured records an event that only C code knows in the capture of the stream with an id, and tells it
 // which place that is. It reports false with nothing done if the stream does not capture, or an event is needed.
 func recordCaptured(t *hal.Thread, s *hal.Stream, id int64) (bool, error) {

@@ -96,6 +96,9 @@ void *halstream_capture_list(void);
 /* Go takes calls and records of a stream in a capture, by this number; `fresh`: and none of those streams any more of
  * which it said so before. */
 void halstream_capture_takes(int64_t stream, uint32_t lane, int fresh);
+/* And fills within a block of memory, by this number; `fresh`: and none of those blocks any more of which it said so
+ * before. */
+void halstream_capture_fills(uint64_t start, uint64_t size, uint32_t block, int fresh);
 /* The number of the next record of an event that Go does not know. */
 uint64_t halstream_capture_number(void);
 
