@@ -257,11 +257,12 @@ func (c *Capture) closeCalls() {
 func (c *Capture) makeNodes() {
 	c.takeCalls()
 	g := c.graph
+	g.reserve(len(c.calls.queued))
 	filled := c.calls.roomForFills()
 	for i := 0; i < len(c.calls.queued); i++ {
 		call := c.calls.queued[i]
 		s := c.calls.lanes[call.Lane&laneBits]
-		b := c.branches[s]
+		b := c.branch(s)
 		switch {
 		case call.Lane&RecordCall != 0:
 			c.calls.records = append(c.calls.records, numbered{call.Token, b.tails})
@@ -284,7 +285,6 @@ func (c *Capture) makeNodes() {
 		made.after = b.tails
 		made.self[0] = made
 		b.tails = made.self[:]
-		b.made++
 	}
 	c.calls.queued = c.calls.queued[:0]
 	if c.ended {

@@ -13,6 +13,8 @@ type keep struct {
 	users atomic.Int64
 	mu    sync.Mutex
 	free  []func()
+	// others are what other graphs keep, of which this is a user.
+	others []*keep
 	// tokens are of functions of the program, and of objects; a graph may have many.
 	tokens []uint64
 	// blocks are the memory that nodes work on, each of which counts the graphs that do: in the order of the
@@ -60,7 +62,9 @@ func (k *keep) addCalls(calls []CapturedCall) {
 func (k *keep) addKeep(other *keep) {
 	if other != k {
 		other.use()
-		k.add(other.release)
+		k.mu.Lock()
+		k.others = append(k.others, other)
+		k.mu.Unlock()
 	}
 }
 
@@ -76,17 +80,23 @@ func (k *keep) tryUse() bool {
 	return false
 }
 
-// release ends one use. It may be called with locks held: what is kept is released on
+// release ends one use. It may be called with locks held, but for those of keeps: what is kept is released on
 // another thread.
 func (k *keep) release() {
 	if k.users.Add(-1) > 0 {
 		return
 	}
+	k.mu.Lock()
+	free, others, tokens, blocks := k.free, k.others, k.tokens, k.blocks
+	k.free, k.others, k.tokens, k.blocks, k.has = nil, nil, nil, nil, nil
+	k.mu.Unlock()
+	for _, other := range others {
+		other.release()
+	}
+	if len(free)+len(tokens)+len(blocks) == 0 {
+		return
+	}
 	go func() {
-		k.mu.Lock()
-		free, tokens, blocks := k.free, k.tokens, k.blocks
-		k.free, k.tokens, k.blocks, k.has = nil, nil, nil, nil
-		k.mu.Unlock()
 		for _, token := range tokens {
 			if p := k.rt.Funcs.push(0, readyFunc{token: token, drop: true}); p != nil {
 				p.Unpark()
