@@ -48,9 +48,13 @@ func (s *Stream) CaptureFill(t *Thread, dst uint64, value uint32, size uint8, co
 
 // lendFills lets the caller add fills of a block, on which a node of the capture works, to list.
 func (c *Capture) lendFills(s *Stream, b *Block, list *CapturedCalls) (f CapturedFills) {
-	c.lendList(list)
 	c.graph.mu.Lock()
 	defer c.graph.mu.Unlock()
+	if c.calls.list != list {
+		c.graph.mu.Unlock()
+		c.lendList(list)
+		c.graph.mu.Lock()
+	}
 	var err error
 	f.Lane, f.Fresh, err = c.openList(s, "fill", list)
 	if err != nil || len(c.calls.blocks) == 1<<blockBits {

@@ -43,14 +43,15 @@ static struct {
 static uint32_t stream_count, latest, replaced; /* the one found last, and the one that had to go last */
 static uint64_t records;                        /* how many there were so far, in all captures */
 
-/* The memory that fills of the capture lie in, with the numbers that Go has for the blocks. Go takes FILLS away as it
- * frees any memory, and has all of them forgotten before it gives FILLS back: none of them is freed while it is there. */
-enum { BLOCKS = 16 };
+/* The memory that fills of the capture lie in, by the addresses that they begin at, with the numbers that Go has for the
+ * blocks. Go takes FILLS away as it frees any memory, and has all of them forgotten before it gives FILLS back: none of
+ * them is freed while it is there. */
+enum { ADDRESSES = 1 << HALSTREAM_ADDRESS_BITS };
 static struct {
-    uint64_t start, size;
+    uint64_t start, size, generation;
     uint32_t block;
-} blocks[BLOCKS];
-static uint32_t block_count, latest_block, replaced_block; /* as those of streams */
+} blocks[ADDRESSES];
+static uint64_t generation = 1; /* of those that are not forgotten */
 
 /* The call that was added last and how many are linked up to it, 0: the next one begins anew. */
 static hs_burst *last;
@@ -126,23 +127,14 @@ int halstream_capture_wait(int64_t stream, uint64_t capture, uint64_t number)
     return capture == list.capture && add_entry(stream, number, WAIT);
 }
 
-/* Finds the block that an address lies in, and reports whether fills of it are taken. */
-static int find_block(uint64_t address)
+void halstream_capture_fills(uint64_t dst, uint64_t start, uint64_t size, uint32_t block, int fresh)
 {
-    if (latest_block < block_count && address - blocks[latest_block].start < blocks[latest_block].size) return 1;
-    for (latest_block = 0; latest_block < block_count; latest_block++)
-        if (address - blocks[latest_block].start < blocks[latest_block].size) return 1;
-    return 0;
-}
-
-void halstream_capture_fills(uint64_t start, uint64_t size, uint32_t block, int fresh)
-{
-    if (fresh) block_count = 0;
-    if (find_block(start)) return; /* the list was full */
-    latest_block = block_count < BLOCKS ? block_count++ : (replaced_block = (replaced_block + 1) % BLOCKS);
-    blocks[latest_block].start = start;
-    blocks[latest_block].size = size;
-    blocks[latest_block].block = block;
+    if (fresh) generation++;
+    uint32_t at = halstream_address_place(dst);
+    blocks[at].start = start;
+    blocks[at].size = size;
+    blocks[at].block = block;
+    blocks[at].generation = generation;
 }
 
 int64_t halstream_capture_fill(int64_t stream, uint64_t dst, uint32_t value, uint32_t size, uint64_t count)
@@ -151,12 +143,12 @@ int64_t halstream_capture_fill(int64_t stream, uint64_t dst, uint32_t value, uin
     if (n < (OPEN | FILLS)) return 0; /* as nearly always */
     uint32_t site = halstream_line(); /* before all else, as in halstream_capture_add */
     n = atomic_load_explicit(&list.word, memory_order_relaxed);
-    if (site == 0 || n < (OPEN | FILLS) || (n & COUNT) + FILL_CALLS > MOST || !find(stream) || !find_block(dst) ||
-        stream_was_dropped())
-        return 0;
-    uint64_t left = blocks[latest_block].size - (dst - blocks[latest_block].start);
+    if (site == 0 || n < (OPEN | FILLS) || (n & COUNT) + FILL_CALLS > MOST || !find(stream) || stream_was_dropped()) return 0;
+    uint32_t at = halstream_address_place(dst);
+    uint64_t before = dst - blocks[at].start, left = blocks[at].size - before;
+    if (blocks[at].generation != generation || before >= blocks[at].size) return 0;
     if ((size != 1 && size != 2 && size != 4) || dst % size != 0 || count == 0 || count > left / size) return 0;
-    uint32_t lane = streams[latest].lane, block = blocks[latest_block].block;
+    uint32_t lane = streams[latest].lane, block = blocks[at].block;
     list.calls[n & COUNT] = (captured){dst, site, lane | FILL};
     list.calls[(n & COUNT) + 1] = (captured){count, value, block | size << BLOCK_BITS | FILL};
     return atomic_compare_exchange_strong(&list.word, &n, n + FILL_CALLS) ? (int64_t)list.capture : 0;

@@ -272,7 +272,7 @@ func StreamFill(id int64, dst, value uint64, size int64, count uint64) (capture 
 		if capture == 0 {
 			return enqueued(t, s, s.Fill(t, dst, uint32(value), uint8(size), count))
 		}
-		_, err := enqueued(t, s, fillCaptured(t, s, id, dst, uint32(value), uint8(size), count))
+		_, err := enqueued(t, s, fillCaptured(t, s, id, capture, dst, uint32(value), uint8(size), count))
 		return capture, err
 	})
 }

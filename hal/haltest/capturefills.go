@@ -91,6 +91,8 @@ var capturedFillCases = []testCase{
 		sites := []uint32{0, 1, 2, 0, 3, 4, 99, 0, 5, 6}
 		for i, n := range g.Nodes() {
 			require.Equal(k, sites[i], n.Site(), "node %d", i)
+			pulledIn := i == 7 || i == 9
+			require.Equal(k, pulledIn, n.Stream() == other, "node %d", i)
 			if i == 2 {
 				require.Equal(k, "call", n.Kind())
 				continue
