@@ -60,12 +60,13 @@ def test_G15_each_fill_has_its_value_and_its_part_of_the_memory(dtype: str) -> N
     s, array = hs.Stream(), hs.zeros(12, dtype)
     hs.synchronize()
     values = [0, 1, 77, 100, 3]
+    nothing, parts = array[:0], [array[2 * i : 2 * i + 2] for i in range(len(values))]
     with hs.capture(s) as graph:
-        for i, value in enumerate(values):
-            for _ in range(3):
-                array[2 * i : 2 * i + 2].fill(value, s)
-            array[:0].fill(9, s)
-    assert len(graph.nodes) == 3 * len(values)
+        for part, value in zip(parts, values, strict=True):
+            for _ in range(4):
+                part.fill(value, s)
+            nothing.fill(9, s)
+    assert len(graph.nodes) == 4 * len(values)
     assert launched(graph, s, array) == [[v for value in values for v in (value, value)] + [0, 0]]
 
 
