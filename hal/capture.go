@@ -72,8 +72,9 @@ type Capture struct {
 	cause     error  // of the invalidation
 	causedAt  string // the place in the program, behind " at"
 	ended     bool
-	anyRecord bool // an event was recorded, which is no node
-	branches  map[*Stream]*branch
+	anyRecord bool                // an event was recorded, which is no node
+	first     branch              // of the origin
+	others    map[*Stream]*branch // of the streams that were pulled in, nil while there are none
 	calls     calls
 }
 
@@ -81,7 +82,14 @@ type Capture struct {
 type branch struct {
 	tails []*Node // that the next node comes after; others may have this slice, so its elements never change
 	site  uint32  // where the stream was pulled in
-	made  int     // nodes
+}
+
+// branch returns the part of the capture that is on s, nil if there is none. The caller holds the graph's mu.
+func (c *Capture) branch(s *Stream) *branch {
+	if s == c.origin {
+		return &c.first // of most captures there is no other
+	}
+	return c.others[s]
 }
 
 // BeginCapture makes s the origin of a capture: work enqueued on it does not run, but
@@ -128,7 +136,7 @@ func (s *Stream) BeginOwnCapture(t *Thread, mode CaptureMode) error {
 		return captureError(codeIllegalState, op, "another library captures %s already; end that capture first", s.title())
 	}
 	c := &Capture{rt: rt, id: captureIDs.Add(1), mode: mode, thread: t, origin: s, site: rt.listeners.site(),
-		graph: rt.newGraph(), branches: map[*Stream]*branch{s: {}}}
+		graph: rt.newGraph()}
 	c.graph.capture = c
 	if !rt.captures.join(s, c) {
 		return s.capturesAlready(op)
@@ -156,7 +164,7 @@ func (s *Stream) capturesAlready(op string) error {
 	c.graph.mu.Lock()
 	defer c.graph.mu.Unlock()
 	at := ""
-	if b := c.branches[s]; b != nil {
+	if b := c.branch(s); b != nil {
 		at = c.rt.at(b.site)
 	}
 	return captureError(codeIllegalState, op, "%s takes part in the capture of %s%s, as it was pulled in%s; "+
@@ -234,7 +242,7 @@ func (c *Capture) usableLocked(s *Stream, op string) error {
 	if c.cause != nil {
 		return c.invalidated(op, "; end it")
 	}
-	if c.ended || c.branches[s] == nil {
+	if c.ended || c.branch(s) == nil {
 		return captureError(codeUnmatched, op, "%s does not capture any more", s.title())
 	}
 	return nil

@@ -7,16 +7,20 @@ import (
 	"halstream/hal/driver"
 )
 
-// CapturedCallsMost is how many functions, records and waits a list of captured ones has room for.
+// CapturedCallsMost is how many functions, records and waits a list of captured ones has room for. A fill takes the
+// room of two.
 const CapturedCallsMost = 1 << 10
 
-// CapturedCall is what was added to a capture without a call of the runtime: a function, a record of an event, or a
-// wait for such a record.
+// CapturedCall is what was added to a capture without a call of the runtime: a function, a record of an event, a
+// wait for such a record, or one half of a fill.
 type CapturedCall struct {
-	Token uint64 // of the function; the number of the record, also that a wait is for
-	Site  uint32 // of the function
-	// Lane is what CaptureFunc or CaptureRecord returned for the stream. With LinkedCall the function is
-	// released with the one that was added before it to the same capture.
+	// Token is of the function; the number of the record, also that a wait is for. The first half of a fill has
+	// its address, the second one the number of its elements.
+	Token uint64
+	Site  uint32 // of the function or the fill; the second half of a fill has its value
+	// Lane is what CaptureFunc, CaptureRecord or CaptureFill returned for the stream. With LinkedCall the function is
+	// released with the one that was added before it to the same capture. The second half of a fill has the
+	// number of its block, and above blockBits the bytes of an element.
 	Lane uint32
 }
 
@@ -25,16 +29,18 @@ const (
 	LinkedCall uint32 = 1 << 31
 	RecordCall uint32 = 1 << 30 // a record, which has a greater number than those before it
 	WaitCall   uint32 = 1 << 29 // a wait for a record of the same capture
-	laneBits          = WaitCall - 1
+	FillCall   uint32 = 1 << 28 // each half of a fill; the two are added at once
+	laneBits          = FillCall - 1
+	blockBits         = 24
 )
 
-// CapturedCalls is a list of functions, records and waits that are part of a capture. Who has captured
+// CapturedCalls is a list of functions, records, waits and fills that are part of a capture. Who has captured
 // one with it adds more without a call of the runtime, on the same streams, until
-// the capture ends or is invalidated. At most one thread at a time adds to it, or
-// captures with it; the runtime takes from it at any time.
+// the capture ends or is invalidated; fills, of the same blocks, until any memory is freed. At most one thread at
+// a time adds to it, or captures with it; the runtime takes from it at any time.
 //
-// It may lie in memory of C's, whose code does the same as Add: the highest bit of the
-// word says that more are taken, the others how many there are.
+// It may lie in memory of C's, whose code does the same as Add and AddFill: the highest bit of the
+// word says that more are taken, the next one that fills are, too, the others how many there are.
 //
 // Contract: G15.
 type CapturedCalls struct {
@@ -43,15 +49,20 @@ type CapturedCalls struct {
 	Calls   [CapturedCallsMost]CapturedCall
 }
 
-const listOpen uint64 = 1 << 63
+// Bits of CapturedCalls.word.
+const (
+	listOpen  uint64 = 1 << 63
+	listFills uint64 = 1 << 62
+	listCount        = listFills - 1
+)
 
 // Add adds one of them and reports whether the list still took it.
 func (l *CapturedCalls) Add(call CapturedCall) bool {
 	n := l.word.Load()
-	if n < listOpen || n == listOpen|CapturedCallsMost {
+	if n < listOpen || n&listCount == CapturedCallsMost {
 		return false
 	}
-	l.Calls[n&^listOpen] = call
+	l.Calls[n&listCount] = call
 	return l.word.CompareAndSwap(n, n+1)
 }
 
@@ -62,6 +73,7 @@ type calls struct {
 	list    *CapturedCalls // nil: closed
 	taken   uint64         // of the list
 	lanes   []*Stream      // by the number that callers have for them
+	blocks  []*Block       // of fills, by the number that callers have for them
 	queued  []CapturedCall // taken from the list, or given to CaptureFunc and CaptureRecord
 	records []numbered     // in the order of their numbers
 }
@@ -122,15 +134,33 @@ func (c *Capture) takesCalls(t *Thread, s *Stream) bool {
 
 // addCall adds a function or a record, and lets the caller add more to list.
 func (c *Capture) addCall(s *Stream, op string, list *CapturedCalls, call CapturedCall) (lane int, fresh bool, err error) {
-	before := c.rt.captures.lend(list, c)
-	if before != nil {
+	c.lendList(list)
+	g := c.graph
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	lane, fresh, err = c.openList(s, op, list)
+	if err != nil {
+		return -1, false, err
+	}
+	if call.Lane&RecordCall == 0 {
+		g.keep.addToken(call.Token)
+	}
+	call.Lane |= uint32(lane)
+	c.calls.queued = append(c.calls.queued, call)
+	return lane, fresh, nil
+}
+
+// lendList takes a list from the capture that it belonged to before.
+func (c *Capture) lendList(list *CapturedCalls) {
+	if before := c.rt.captures.lend(list, c); before != nil {
 		before.graph.mu.Lock()
 		before.closeCalls()
 		before.graph.mu.Unlock()
 	}
-	g := c.graph
-	g.mu.Lock()
-	defer g.mu.Unlock()
+}
+
+// openList lets the caller add calls on s to a list that lendList has lent. The caller holds the graph's mu.
+func (c *Capture) openList(s *Stream, op string, list *CapturedCalls) (lane int, fresh bool, err error) {
 	if err := c.usableLocked(s, op); err != nil {
 		if c.ended {
 			c.rt.captures.takeBack(c) // its end has done that before the list was lent
@@ -139,18 +169,12 @@ func (c *Capture) addCall(s *Stream, op string, list *CapturedCalls, call Captur
 	}
 	c.takeCalls()
 	fresh = c.calls.list != list
-	if fresh || c.calls.taken == CapturedCallsMost {
+	if fresh || c.calls.taken+fillCalls > CapturedCallsMost {
 		list.Capture = c.id
 		list.word.Store(listOpen)
 		c.calls.list, c.calls.taken = list, 0
 	}
-	lane = c.lane(s)
-	if call.Lane&RecordCall == 0 {
-		g.keep.addToken(call.Token)
-	}
-	call.Lane |= uint32(lane)
-	c.calls.queued = append(c.calls.queued, call)
-	return lane, fresh, nil
+	return c.lane(s), fresh, nil
 }
 
 // lend notes that list belongs to c, and returns another capture that it belonged to before.
@@ -208,7 +232,7 @@ func (c *Capture) takeCalls() {
 	if list == nil {
 		return
 	}
-	added := list.Calls[c.calls.taken : list.word.Load()&^listOpen]
+	added := list.Calls[c.calls.taken : list.word.Load()&listCount]
 	if len(added) == 0 {
 		return
 	}
@@ -221,21 +245,24 @@ func (c *Capture) takeCalls() {
 // afterwards. The caller holds the graph's mu.
 func (c *Capture) closeCalls() {
 	if c.calls.list != nil {
-		c.calls.list.word.And(^listOpen)
+		c.calls.list.word.And(listCount)
 		c.takeCalls()
 		c.calls.list = nil
 	}
 }
 
-// makeNodes makes nodes of the functions that were captured and are none yet, and heeds the records and waits. Whoever
+// makeNodes makes nodes of the functions and fills that were captured and are none yet, and heeds the records and waits. Whoever
 // looks at the nodes of a graph, or at what the next one of a stream comes after, calls it first.
 // The caller holds the graph's mu.
 func (c *Capture) makeNodes() {
 	c.takeCalls()
 	g := c.graph
-	for _, call := range c.calls.queued {
+	g.reserve(len(c.calls.queued))
+	filled := c.calls.roomForFills()
+	for i := 0; i < len(c.calls.queued); i++ {
+		call := c.calls.queued[i]
 		s := c.calls.lanes[call.Lane&laneBits]
-		b := c.branches[s]
+		b := c.branch(s)
 		switch {
 		case call.Lane&RecordCall != 0:
 			c.calls.records = append(c.calls.records, numbered{call.Token, b.tails})
@@ -246,17 +273,23 @@ func (c *Capture) makeNodes() {
 			continue
 		}
 		made := g.place()
-		made.kind, made.token, made.site = driver.CallNode, call.Token, call.Site
+		made.site = call.Site
+		if call.Lane&FillCall != 0 {
+			i++
+			c.calls.makeFill(made, &filled[0], call, c.calls.queued[i])
+			filled = filled[1:]
+		} else {
+			made.kind, made.token = driver.CallNode, call.Token
+		}
 		made.device, made.level, made.stream = s.dev.ordinal, s.level, s
 		made.after = b.tails
 		made.self[0] = made
 		b.tails = made.self[:]
-		b.made++
 	}
-	c.calls.queued = nil
+	c.calls.queued = c.calls.queued[:0]
 	if c.ended {
 		g.capture = nil
-		c.calls.records = nil
+		c.calls.queued, c.calls.records, c.calls.blocks = nil, nil, nil
 	}
 }
 

@@ -74,16 +74,15 @@ func (c *Capture) end(op string) (*Graph, error) {
 		err = c.invalidated(op, "")
 	}
 	lost := c.unjoined()
-	streams := c.branches
 	c.graph.mu.Unlock()
-	c.rt.captures.leave(streams)
-	c.rt.captures.takeBack(c)
+	c.rt.captures.leave(c.origin, c.others) // nothing is added to these any more
 	if lent {
+		c.rt.captures.takeBack(c)
 		c.rt.captures.past.add(c)
 	}
 	if err == nil && lost != nil {
 		err = captureError(codeUnjoined, op, "%s was pulled in%s and never rejoined: record an event on it and let %s "+
-			"wait for it before the capture ends", lost.title(), c.rt.at(streams[lost].site), c.origin.title())
+			"wait for it before the capture ends", lost.title(), c.rt.at(c.others[lost].site), c.origin.title())
 	}
 	return c.graph, err
 }
@@ -91,13 +90,13 @@ func (c *Capture) end(op string) (*Graph, error) {
 // unjoined returns a stream with nodes that the origin does not come after, nil if there
 // is none. The caller holds the graph's mu.
 func (c *Capture) unjoined() *Stream {
-	if len(c.branches) == 1 {
+	if len(c.others) == 0 {
 		return nil
 	}
 	c.makeNodes()
-	joined := c.graph.before(c.branches[c.origin].tails)
+	joined := c.graph.upTo(c.first.tails)
 	var worst *Stream
-	for s, b := range c.branches {
+	for s, b := range c.others {
 		if slices.ContainsFunc(b.tails, func(n *Node) bool { return !joined[n.index] }) && (worst == nil || s.index < worst.index) {
 			worst = s
 		}
@@ -121,7 +120,7 @@ func (c *Capture) leave(s *Stream) error {
 		g.keep.release()
 		return err
 	}
-	c.rt.captures.leave(map[*Stream]*branch{s: nil})
+	c.rt.captures.leave(s, nil)
 	return nil
 }
 
@@ -176,7 +175,7 @@ func (s *Stream) waitStreamCaptured(o *Stream) error {
 		}
 		other.graph.mu.Lock()
 		other.makeNodes()
-		tails := other.branches[o].tails
+		tails := other.branch(o).tails
 		other.graph.mu.Unlock()
 		return s.waitNodes(op, o.title, other, tails)
 	}
@@ -232,11 +231,14 @@ func (s *Stream) waitNodes(op string, what func() string, r *Capture, tails []*N
 		if !r.rt.captures.join(s, r) {
 			return captureError(codeMerge, op, "%s has just begun another capture", s.title())
 		}
-		r.branches[s] = &branch{tails: tails, site: site}
+		if r.others == nil {
+			r.others = map[*Stream]*branch{}
+		}
+		r.others[s] = &branch{tails: tails, site: site}
 		return nil
 	}
 	r.makeNodes()
-	r.branches[s].join(tails)
+	r.branch(s).join(tails)
 	return nil
 }
 

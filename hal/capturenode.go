@@ -26,12 +26,11 @@ func (c *Capture) add(s *Stream, n *Node) (*Node, error) {
 		return nil, err
 	}
 	c.makeNodes()
-	b := c.branches[s]
+	b := c.branch(s)
 	n.after = b.tails
 	made := c.graph.add(n)
 	made.self[0] = made
 	b.tails = made.self[:]
-	b.made++
 	c.graph.keep.keepBlocks(made.blocks)
 	return made, nil
 }

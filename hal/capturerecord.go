@@ -25,7 +25,7 @@ func (c *Capture) record(s *Stream, e *Event) error {
 	c.graph.mu.Lock()
 	c.anyRecord = true
 	c.makeNodes()
-	e.captured.Store(&capturedRecord{capture: c, tails: c.branches[s].tails})
+	e.captured.Store(&capturedRecord{capture: c, tails: c.branch(s).tails})
 	c.graph.mu.Unlock()
 	return nil
 }
@@ -144,7 +144,7 @@ func (c *Capture) joinRecord(s *Stream, number uint64) bool {
 	}
 	tails, ok := c.recorded(number)
 	if ok {
-		c.branches[s].join(tails)
+		c.branch(s).join(tails)
 	}
 	return ok
 }

@@ -19,6 +19,7 @@ type captures struct {
 	active map[*Stream]*Capture
 	// lists belong to captures that have not ended.
 	lists map[*CapturedCalls]*Capture
+	fills atomic.Pointer[CapturedCalls] // the list that takes fills, if one does
 	past  pastCaptures
 }
 
@@ -35,30 +36,40 @@ func (a *captures) join(s *Stream, c *Capture) bool {
 	a.active[s] = c
 	a.count.Add(1)
 	c.rt.words.Or(status.Captured) // calls that C could answer pass the runtime
-	a.mark(s.dev)
+	if s.Ordered() {
+		a.mark(s.dev)
+	}
 	return true
 }
 
-// leave ends the part of streams in their capture.
-func (a *captures) leave(streams map[*Stream]*branch) {
+// leave ends the part of a stream, and of others, in their capture.
+func (a *captures) leave(s *Stream, others map[*Stream]*branch) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	var left []*Device
-	for s := range streams {
-		if _, ok := a.active[s]; ok {
-			delete(a.active, s)
-			s.capture.Store(nil)
-			if a.count.Add(-1) == 0 {
-				s.dev.rt.words.And(^uint32(status.Captured))
-			}
-			if !slices.Contains(left, s.dev) {
-				left = append(left, s.dev)
-			}
-		}
+	var few [4]*Device
+	left := a.leaveOne(s, few[:0])
+	for s := range others {
+		left = a.leaveOne(s, left)
 	}
 	for _, d := range left {
 		a.mark(d)
 	}
+}
+
+// leaveOne ends the part of a stream, and adds its device to left if mark has to look at it. The caller holds mu.
+func (a *captures) leaveOne(s *Stream, left []*Device) []*Device {
+	if _, ok := a.active[s]; !ok {
+		return left
+	}
+	delete(a.active, s)
+	s.capture.Store(nil)
+	if a.count.Add(-1) == 0 {
+		s.dev.rt.words.And(^uint32(status.Captured))
+	}
+	if s.Ordered() && !slices.Contains(left, s.dev) {
+		left = append(left, s.dev)
+	}
+	return left
 }
 
 // mark refuses work on the legacy default stream of d while ordered streams capture: it
@@ -67,7 +78,10 @@ func (a *captures) mark(d *Device) {
 	for s := range a.active {
 		if s.dev == d && s.Ordered() {
 			if d.legacy.capture.Load() == nil {
-				d.legacy.capture.Store(&Capture{rt: d.rt, legacy: d})
+				if d.refusing == nil {
+					d.refusing = &Capture{rt: d.rt, legacy: d}
+				}
+				d.legacy.capture.Store(d.refusing)
 			}
 			return
 		}

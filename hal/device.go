@@ -14,11 +14,13 @@ type Device struct {
 	ordinal int
 	d       driver.Device
 	legacy  *Stream
-	indexes atomic.Uint64
-	used    atomic.Bool
-	primary primary
-	pool    pool
-	levels  int
+	// refusing stands for the capture of legacy while ordered streams capture. The mutex of captures guards it.
+	refusing *Capture
+	indexes  atomic.Uint64
+	used     atomic.Bool
+	primary  primary
+	pool     pool
+	levels   int
 	// vendor is d if it is the device of a vendor's library, else nil.
 	vendor  driver.VendorDevice
 	handles handles

@@ -32,7 +32,7 @@ type version struct {
 	keep  *keep
 	base  *keep         // of the graph of the instantiation or the latest update
 	own   map[int]*keep // of the nodes that UpdateNode has replaced since, by index
-	graph *Graph        // a clone, which nobody changes
+	graph *Graph        // a view or a clone, which nobody changes
 	nodeTable
 	events  []*Event // recorded by nodes
 	reads   []Range
@@ -116,13 +116,13 @@ func (x *GraphExec) disown() {
 
 // version returns the graph in the form that is launched.
 func (g *Graph) version() *version {
-	c := g.clone()
-	return c.versionOf(g.keep, nil)
+	return g.view().versionOf(g.keep, nil)
 }
 
-// versionOf returns g, a clone, in the form that is launched.
+// versionOf returns g, a view or a clone, in the form that is launched.
 func (g *Graph) versionOf(base *keep, own map[int]*keep) *version {
 	v := &version{keep: g.keep, base: base, own: own, graph: g, memory: &g.memory}
+	v.writes = make([]Range, 0, len(g.nodes)) // most nodes have one
 	v.flatten(&v.nodeTable, g, nil, nil)
 	v.has = nil // nothing is added any more
 	for _, n := range v.calls {
@@ -150,12 +150,13 @@ func (v *version) flatten(list *nodeTable, g *Graph, inside *Inside, after []int
 	for _, n := range g.sorted() {
 		spec := n.forDriver()
 		before := len(edges)
-		for _, dep := range n.after {
+		deps := g.afterOf(n)
+		for _, dep := range deps {
 			last[dep.index] = false
 			edges = append(edges, place[dep.index])
 		}
 		spec.After = edges[before:len(edges):len(edges)]
-		if len(n.after) == 0 {
+		if len(deps) == 0 {
 			spec.After = after
 		}
 		last[n.index] = true
@@ -221,7 +222,7 @@ func (v *version) uses(n *Node) {
 	}
 	v.reads, v.writes = append(v.reads, n.reads...), append(v.writes, n.writes...)
 	for _, b := range n.blocks {
-		if b != nil && !v.hasBlock(b) {
+		if b != nil && (len(v.blocks) == 0 || v.blocks[len(v.blocks)-1] != b) && !v.hasBlock(b) {
 			v.blocks, v.blockOf = append(v.blocks, b), append(v.blockOf, n)
 		}
 	}

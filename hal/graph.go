@@ -23,6 +23,9 @@ type Graph struct {
 	memory  memoryNodes
 	// owned says that there is an executable: of a graph that allocates memory there is one at a time.
 	owned atomic.Bool
+	// viewed is the graph whose nodes these are, of a view of it, and before is what each of them came after then.
+	viewed *Graph
+	before [][]*Node
 }
 
 // Node is an operation of a graph. What it does never changes.
@@ -162,6 +165,14 @@ func (g *Graph) place() *Node {
 	return made
 }
 
+// reserve makes room for so many nodes at a time, or fewer. The caller holds mu.
+func (g *Graph) reserve(n int) {
+	g.nodes = slices.Grow(g.nodes, n)
+	if len(g.room) == 0 && n > leastRoom {
+		g.room = make([]Node, min(n, mostRoom))
+	}
+}
+
 // leastRoom and mostRoom bound how many nodes are allocated at a time.
 const leastRoom, mostRoom = 4, 64
 
@@ -231,7 +242,7 @@ func (g *Graph) AddEdge(t *Thread, from, to *Node) error {
 	if from == to {
 		return driver.Errorf(driver.InvalidValue, op, "node %d cannot come after itself; give two nodes", to.index)
 	}
-	if g.before([]*Node{from})[to.index] {
+	if g.upTo([]*Node{from})[to.index] {
 		return driver.Errorf(driver.InvalidValue, op,
 			"node %d comes before node %d, so that the edge would close a cycle", to.index, from.index)
 	}
@@ -239,9 +250,9 @@ func (g *Graph) AddEdge(t *Thread, from, to *Node) error {
 	return nil
 }
 
-// before returns, by index, which nodes are the given ones or come before them. The caller
+// upTo returns, by index, which nodes are the given ones or come before them. The caller
 // holds mu.
-func (g *Graph) before(nodes []*Node) []bool {
+func (g *Graph) upTo(nodes []*Node) []bool {
 	seen := make([]bool, len(g.made()))
 	todo := slices.Clone(nodes)
 	for len(todo) > 0 {
@@ -296,17 +307,21 @@ func (g *Graph) clone() *Graph {
 
 // copyInto adds the nodes of g to c, which has none, and returns c.
 func (g *Graph) copyInto(c *Graph) *Graph {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	of := g
+	if g.viewed != nil {
+		of = g.viewed
+	}
+	of.mu.Lock()
+	defer of.mu.Unlock()
 	nodes := g.made()
 	c.nodes, c.room = make([]*Node, 0, len(nodes)), make([]Node, len(nodes))
 	for _, n := range nodes {
 		c.add(n)
 	}
-	after := make([]*Node, 0, c.edges())
-	for _, n := range c.nodes {
+	after := make([]*Node, 0, g.edges())
+	for i, n := range c.nodes {
 		before := len(after)
-		for _, dep := range n.after {
+		for _, dep := range g.afterOf(nodes[i]) {
 			after = append(after, c.nodes[dep.index])
 		}
 		n.after = after[before:len(after):len(after)]

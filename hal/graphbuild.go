@@ -19,7 +19,7 @@ func (g *Graph) Builder(t *Thread, d *Device, after []*Node) (*Stream, error) {
 	own := g.rt.newGraph() // so that g has the node only when all went well
 	own.room = make([]Node, 1)
 	s.capture.Store(&Capture{rt: g.rt, graph: own, target: g, origin: s, mode: RelaxedMode,
-		branches: map[*Stream]*branch{s: {tails: slices.Clone(after)}}})
+		first: branch{tails: slices.Clone(after)}})
 	return s, nil
 }
 
@@ -126,10 +126,10 @@ func (g *Graph) adopt(n *Node) {
 // take keeps what another one has kept, which has no other users and is not used any more.
 func (k *keep) take(other *keep) {
 	other.mu.Lock()
-	free, tokens := other.free, other.tokens
-	other.free, other.tokens = nil, nil
+	free, others, tokens := other.free, other.others, other.tokens
+	other.free, other.others, other.tokens = nil, nil, nil
 	other.mu.Unlock()
 	k.mu.Lock()
-	k.free, k.tokens = append(k.free, free...), append(k.tokens, tokens...)
+	k.free, k.others, k.tokens = append(k.free, free...), append(k.others, others...), append(k.tokens, tokens...)
 	k.mu.Unlock()
 }

@@ -14,6 +14,8 @@ type keep struct {
 	users atomic.Int64
 	mu    sync.Mutex
 	free  []func()
+	// others are what other graphs keep, of which this is a user.
+	others []*keep
 	// tokens are of functions of the program, and of objects; a graph may have many.
 	tokens []uint64
 	// modules are those of which nodes launch functions, each of which counts how often it is in such a list.
@@ -53,7 +55,7 @@ func (k *keep) addToken(token uint64) {
 func (k *keep) addCalls(calls []CapturedCall) {
 	k.mu.Lock()
 	for i := range calls {
-		if calls[i].Lane&(LinkedCall|RecordCall|WaitCall) == 0 {
+		if calls[i].Lane&(LinkedCall|RecordCall|WaitCall|FillCall) == 0 {
 			k.tokens = append(k.tokens, calls[i].Token)
 		}
 	}
@@ -78,7 +80,9 @@ func (k *keep) addModule(m *Module) {
 func (k *keep) addKeep(other *keep) {
 	if other != k {
 		other.use()
-		k.add(other.release)
+		k.mu.Lock()
+		k.others = append(k.others, other)
+		k.mu.Unlock()
 	}
 }
 
@@ -94,17 +98,23 @@ func (k *keep) tryUse() bool {
 	return false
 }
 
-// release ends one use. It may be called with locks held: what is kept is released on
+// release ends one use. It may be called with locks held, but for those of keeps: what is kept is released on
 // another thread.
 func (k *keep) release() {
 	if k.users.Add(-1) > 0 {
 		return
 	}
+	k.mu.Lock()
+	free, others, tokens, modules, blocks := k.free, k.others, k.tokens, k.modules, k.blocks
+	k.free, k.others, k.tokens, k.modules, k.blocks, k.has, k.recent = nil, nil, nil, nil, nil, nil, [8]*Block{}
+	k.mu.Unlock()
+	for _, other := range others {
+		other.release()
+	}
+	if len(free)+len(tokens)+len(modules)+len(blocks) == 0 {
+		return
+	}
 	go func() {
-		k.mu.Lock()
-		free, tokens, modules, blocks := k.free, k.tokens, k.modules, k.blocks
-		k.free, k.tokens, k.modules, k.blocks, k.has, k.recent = nil, nil, nil, nil, nil, [8]*Block{}
-		k.mu.Unlock()
 		for _, token := range tokens {
 			if p := k.rt.Funcs.push(0, readyFunc{token: token, drop: true}); p != nil {
 				p.Unpark()

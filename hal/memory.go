@@ -97,6 +97,13 @@ func isOutOfMemory(err error) bool {
 	return ok && e.Kind == driver.OutOfMemory
 }
 
+// forgetBlock removes a block that is freed from the map. The caller holds the memory's lock.
+func (rt *Runtime) forgetBlock(b *Block) {
+	b.freed = true
+	rt.memory.blocks.Remove(b.Start)
+	rt.captures.closeFills()
+}
+
 // addBlock adds a new block to the map.
 func (rt *Runtime) addBlock(b *Block) {
 	b.rt = rt
@@ -309,12 +316,11 @@ func (rt *Runtime) unpinOnce(op string, addr uint64, fits func(*Block) bool, wha
 // deferFree removes a block from the map and keeps its memory until no operation
 // uses it any more, and noteFreed has notified the listeners. The caller holds the memory's lock.
 func (rt *Runtime) deferFree(b *Block) {
-	b.freed = true
 	b.unannounced = rt.listened()
 	for _, s := range b.recorded {
 		b.addUse(s, s.d.Last())
 	}
-	rt.memory.blocks.Remove(b.Start)
+	rt.forgetBlock(b)
 	rt.memory.deferred.add(b)
 }
 

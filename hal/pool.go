@@ -353,8 +353,7 @@ func (s *Stream) freeAsync(t *Thread, addr uint64, only *Block) error {
 		err = only.alreadyFreed(op)
 	}
 	if err == nil {
-		rt.memory.blocks.Remove(b.Start)
-		b.freed = true
+		rt.forgetBlock(b)
 		b.cached = false // this free is one by the program: all work on the memory comes before it
 	}
 	rt.memory.mu.Unlock()

@@ -287,8 +287,7 @@ func (rt *Runtime) remove(b *Block) bool {
 	if b.freed {
 		return false
 	}
-	b.freed = true
-	rt.memory.blocks.Remove(b.Start)
+	rt.forgetBlock(b)
 	return true
 }
 

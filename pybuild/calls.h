@@ -75,6 +75,7 @@ typedef struct halstream_calls {
     int (*capture_wait)(int64_t id, uint64_t capture, uint64_t number);
     int64_t (*event_captured)(int64_t ordinal, int64_t capture, int64_t number, int64_t flags);
     int64_t (*stream_wait_captured)(int64_t id, int64_t capture, int64_t number);
+    int64_t (*capture_fill)(int64_t id, uint64_t dst, uint32_t value, uint32_t size, uint64_t count);
 } halstream_calls;
 
 #define HALSTREAM_CALLS "halstream._halstream.calls" /* name of the capsule */
@@ -91,5 +92,7 @@ int halstream_inside(void);
 int halstream_capture_record(int64_t stream);
 /* Adds a wait of a stream for such a record of the same capture; 0 as above. */
 int halstream_capture_wait(int64_t stream, uint64_t capture, uint64_t number);
+/* Adds a fill of so many elements of a size to the capture of a stream, and returns the number of that; 0 as above. */
+int64_t halstream_capture_fill(int64_t stream, uint64_t dst, uint32_t value, uint32_t size, uint64_t count);
 
 #endif /* HALSTREAM_CALLS_H */

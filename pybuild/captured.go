@@ -105,6 +105,31 @@ func openList(id int64, lane int, fresh bool) {
 	}
 }
 
+// filled are addresses at which fills of captures have begun, by their places. Python's lock guards it.
+var filled [1 << C.HALSTREAM_ADDRESS_BITS]struct {
+	address uint64
+	capture int64
+}
+
+// addressFactor is that of halstream_address_place.
+const addressFactor = 0x9e3779b97f4a7c15
+
+// fillCaptured is a fill on a stream with an id, in a capture with a number. Where the same memory is filled again, C code
+// adds more of that to the list: to tell it so takes nearly as long as a fill.
+func fillCaptured(t *hal.Thread, s *hal.Stream, id, capture int64, dst uint64, value uint32, size uint8, count uint64) error {
+	before := &filled[dst*addressFactor>>(64-C.HALSTREAM_ADDRESS_BITS)]
+	if before.address != dst || before.capture != capture {
+		before.address, before.capture = dst, capture
+		return s.Fill(t, dst, value, size, count)
+	}
+	f, err := s.CaptureFill(t, dst, value, size, count, captureList())
+	openList(id, f.Lane, f.Fresh)
+	if f.Size != 0 {
+		C.halstream_capture_fills(C.uint64_t(dst), C.uint64_t(f.Start), C.uint64_t(f.Size), C.uint32_t(f.Block), C.int(truth(f.FreshBlocks)))
+	}
+	return err
+}
+
 // recordCaptured records an event that only C code knows in the capture of the stream with an id, and tells it
 // which place that is. It reports false with nothing done if the stream does not capture, or an event is needed.
 func recordCaptured(t *hal.Thread, s *hal.Stream, id int64) (bool, error) {

@@ -3,6 +3,7 @@ package haltest
 import (
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/stretchr/testify/require"
 
@@ -136,6 +137,63 @@ var graphBuildCases = []testCase{
 		k.Launch(k.Executable(first), s)
 		k.Launch(k.Executable(g), s)
 		k.Sync(s)
+	}},
+	{"G9_an_edge_that_is_added_after_an_instantiation_is_none_of_the_executable", FourQueues | Graphs, func(k *Kit) {
+		s := k.Stream(ordinary)
+		g := k.graph()
+		first, second := k.addCall(g, func() {}), k.addCall(g, func() {})
+		before, err := g.Clone(k.Me)
+		require.NoError(k, err)
+		defer func() { require.NoError(k, before.Close(k.Me)) }()
+		x := k.Executable(g)
+		require.NoError(k, g.AddEdge(k.Me, first, second))
+		k.addCall(g, func() {})
+		k.Capture(s)
+		k.Launch(x, s)
+		around := k.EndCapture(s)
+		k.comesAfter(around.Nodes()[0].Child(), [][]int{{}, {}})
+		require.NoError(k, x.Update(k.Me, before))
+		x = k.Executable(before)
+		require.NoError(k, before.AddEdge(k.Me, before.Nodes()[0], before.Nodes()[1]))
+		builder, err := x.NodeBuilder(k.Me, 1)
+		require.NoError(k, err)
+		require.NoError(k, k.TryCall(builder, func() {}))
+		require.NoError(k, x.BuiltUpdate(builder, 1))
+		k.CaptureFails(x.Update(k.Me, before), 910)
+		k.Launch(x, s)
+		k.Sync(s)
+	}},
+	{"G9_edges_are_added_to_a_graph_while_its_executable_is_updated", FourQueues | Graphs, func(k *Kit) {
+		g := k.graph()
+		nodes := make([]*hal.Node, 20)
+		for i := range nodes {
+			nodes[i] = k.addCall(g, func() {})
+		}
+		executables := make([]*hal.GraphExec, len(nodes))
+		for i := range executables {
+			executables[i] = k.Executable(g)
+		}
+		var group sync.WaitGroup
+		group.Go(func() {
+			other := hal.NewThread()
+			defer other.Retire()
+			for i := range nodes[1:] {
+				require.NoError(k, g.AddEdge(other, nodes[i], nodes[i+1]))
+			}
+		})
+		for i, x := range executables {
+			builder, err := x.NodeBuilder(k.Me, i)
+			require.NoError(k, err)
+			require.NoError(k, k.TryCall(builder, func() {}))
+			require.NoError(k, x.BuiltUpdate(builder, i))
+		}
+		group.Wait()
+		s := k.Stream(ordinary)
+		k.Capture(s)
+		k.Launch(executables[len(nodes)-1], s)
+		for _, n := range k.EndCapture(s).Nodes()[0].Child().Nodes() {
+			require.Empty(k, n.After())
+		}
 	}},
 	{"G9_a_refused_update_names_the_node_in_its_graph", FourQueues | Graphs, func(k *Kit) {
 		around := func(empty bool, after bool) *hal.Graph {

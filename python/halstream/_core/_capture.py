@@ -19,6 +19,9 @@ __all__ = ["MODES", "capture"]
 #: The modes of captures, in the order of CUDA's numbers.
 MODES = ("global", "thread_local", "relaxed")
 
+_begin = _native.raw("stream_begin_capture")
+_end = _native.raw("stream_end_capture")
+
 # CUDA's number of a call in a capture that an earlier one has invalidated.
 _INVALIDATED = 901
 
@@ -95,9 +98,18 @@ def _words(exc: BaseException) -> str:
 
 
 def begin(stream: Stream, mode: int) -> None:
-    """Begin a capture whose nodes keep the lines of the program; the number of its mode is CUDA's."""
+    """Begin a capture whose nodes keep the lines of the program; the number of its mode is CUDA's.
+
+    Raises
+    ------
+    HalError
+        As the core says.
+    """
     drain()  # graphs that were collected may keep much memory
-    _native.stream_begin_capture(stream._id, mode, True)
+    try:
+        _begin(stream._id, mode, True)
+    except RuntimeError as exc:
+        raise _native.error(exc) from None
 
 
 def begin_own(stream: Stream, mode: int) -> None:
@@ -107,5 +119,14 @@ def begin_own(stream: Stream, mode: int) -> None:
 
 
 def end(stream: Stream) -> Owner:
-    """End a capture that `begin` began, and return the owner of its graph."""
-    return Owner(_native.stream_end_capture(stream._id))
+    """End a capture that `begin` began, and return the owner of its graph.
+
+    Raises
+    ------
+    HalError
+        As the core says.
+    """
+    try:
+        return Owner(_end(stream._id))
+    except RuntimeError as exc:
+        raise _native.error(exc) from None

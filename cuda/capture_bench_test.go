@@ -1,0 +1,59 @@
+package cuda_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"halstream/hal"
+)
+
+// BenchmarkCaptureFills captures fills as C code adds them, instantiates the graph and closes it.
+func BenchmarkCaptureFills(b *testing.B) {
+	rt, err := open(fake(b).Path)()
+	require.NoError(b, err)
+	defer rt.Close()
+	d, err := rt.Device(0)
+	require.NoError(b, err)
+	s, err := d.NewStream(nil, hal.StreamOptions{NonBlocking: true})
+	require.NoError(b, err)
+	block, err := d.Alloc(nil, 4096)
+	require.NoError(b, err)
+	t, list := &hal.Thread{ChecksContext: true}, new(hal.CapturedCalls)
+	for b.Loop() {
+		require.NoError(b, s.BeginCapture(t, hal.RelaxedMode))
+		on, err := s.CaptureFill(t, block.Start, 0, 1, 4096, list)
+		require.NoError(b, err)
+		for range 99 {
+			if !list.AddFill(on, 1, block.Start, 0, 1, 4096) {
+				b.Fatal("the list took no fill")
+			}
+		}
+		g, err := s.EndCapture(t)
+		require.NoError(b, err)
+		x, err := g.Instantiate(t)
+		require.NoError(b, err)
+		require.NoError(b, x.Close(t))
+		require.NoError(b, g.Close(t))
+	}
+}
+
+// BenchmarkCaptureNothing begins and ends captures.
+func BenchmarkCaptureNothing(b *testing.B) {
+	rt, err := open(fake(b).Path)()
+	require.NoError(b, err)
+	defer rt.Close()
+	d, err := rt.Device(0)
+	require.NoError(b, err)
+	s, err := d.NewStream(nil, hal.StreamOptions{})
+	require.NoError(b, err)
+	t := &hal.Thread{ChecksContext: true}
+	for b.Loop() {
+		_ = s.BeginCapture(t, hal.RelaxedMode)
+		g, err := s.EndCapture(t)
+		if err != nil {
+			b.Fatal(err)
+		}
+		_ = g.Close(t)
+	}
+}
