@@ -3,6 +3,7 @@ package haltest
 import (
 	"bytes"
 	"sync"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -11,6 +12,14 @@ import (
 
 // filler adds fills of whole blocks, with elements of one byte, to captures.
 type filler struct{ *capturer }
+
+// newFiller returns one in a runtime without memory. What graphs of earlier cases keep is freed on threads of their own,
+// and behind the free of any memory no fill is added.
+func newFiller(k *Kit) *filler {
+	k.T.Helper()
+	require.Eventually(k, func() bool { return k.RT.Blocks() == 0 }, Limit, time.Millisecond)
+	return &filler{&capturer{k: k}}
+}
 
 // fill gives a fill to the runtime, and returns which ones can be added.
 func (f *filler) fill(s *hal.Stream, b *hal.Block, value byte) hal.CapturedFills {
@@ -59,9 +68,9 @@ var freesOf = map[string]func(*Kit) (free func() error){
 
 var capturedFillCases = []testCase{
 	{"G15_fills_added_to_a_capture_are_nodes_in_the_order_of_the_calls", Graphs | Memory, func(k *Kit) {
+		f := newFiller(k)
 		s, other := k.Stream(ordinary), k.Stream(ordinary)
 		a, b := k.Alloc(0, small), k.Alloc(0, small)
-		f := &filler{&capturer{k: k}}
 		var runs counter
 		k.Capture(s)
 		onA := f.fill(s, a, 1) // 0
@@ -109,8 +118,8 @@ var capturedFillCases = []testCase{
 		require.Equal(k, append([]byte{6, 6, 6, 6, 8, 8}, bytes.Repeat([]byte{6}, small-6)...), k.Read(b))
 	}},
 	{"G15_a_fill_that_was_added_has_its_value_and_its_elements", Graphs | Memory, func(k *Kit) {
+		f := newFiller(k)
 		s, b := k.Stream(ordinary), k.Alloc(0, small)
-		f := &filler{&capturer{k: k}}
 		k.Capture(s)
 		on := f.fill(s, b, 0)
 		require.True(k, f.list.AddFill(on, 1, b.Start+8, 0x04030201, 4, 2))
@@ -121,6 +130,7 @@ var capturedFillCases = []testCase{
 		require.Equal(k, []byte{0, 0, 5, 6, 0, 0, 0, 9, 1, 2, 3, 4, 1, 2, 3, 4, 0}, k.Read(b)[:17])
 	}},
 	{"G15_no_fill_is_added_behind_a_free", Graphs | Memory, func(k *Kit) {
+		newFiller(k)
 		for name, prepare := range freesOf {
 			k.T.Logf("after a %s", name)
 			s, a, b := k.Stream(ordinary), k.Alloc(0, small), k.Alloc(0, small)
@@ -140,8 +150,8 @@ var capturedFillCases = []testCase{
 		}
 	}},
 	{"G15_a_fill_of_memory_that_was_freed_is_refused_by_its_call", Graphs | Memory, func(k *Kit) {
+		f := newFiller(k)
 		s, a, b := k.Stream(ordinary), k.Alloc(0, small), k.Alloc(0, small)
-		f := &filler{&capturer{k: k}}
 		k.Capture(s)
 		onA := f.fill(s, a, 1)
 		require.True(k, f.add(onA, 2))
@@ -156,8 +166,8 @@ var capturedFillCases = []testCase{
 		require.ErrorIs(k, err, hal.ErrInvalidValue, "node 0 works on what was freed since")
 	}},
 	{"G15_no_fill_is_added_of_memory_that_a_graph_allocates", Graphs | Memory, func(k *Kit) {
+		f := newFiller(k)
 		s := k.Stream(ordinary)
-		f := &filler{&capturer{k: k}}
 		k.Capture(s)
 		b := k.allocAsync(s)
 		require.Zero(k, f.fill(s, b, 1).Size, "a node of the graph may free it")
@@ -167,8 +177,8 @@ var capturedFillCases = []testCase{
 		require.Len(k, k.EndCapture(s).Nodes(), 3)
 	}},
 	{"G15_no_fill_is_added_to_a_capture_that_was_invalidated", Graphs | Memory, func(k *Kit) {
+		f := newFiller(k)
 		s, b := k.Stream(ordinary), k.Alloc(0, small)
-		f := &filler{&capturer{k: k}}
 		k.Capture(s)
 		on := f.fill(s, b, 1)
 		require.True(k, f.add(on, 2))
@@ -183,8 +193,8 @@ var capturedFillCases = []testCase{
 		require.Equal(k, bytes.Repeat([]byte{4}, small), k.Read(b), "the fill was not enqueued")
 	}},
 	{"G15_a_list_that_is_full_of_fills_is_used_again", Graphs | Memory, func(k *Kit) {
+		f := newFiller(k)
 		s, b := k.Stream(ordinary), k.Alloc(0, small)
-		f := &filler{&capturer{k: k}}
 		k.Capture(s)
 		added := 0
 		for range 3 {
@@ -202,9 +212,9 @@ var capturedFillCases = []testCase{
 		}
 	}},
 	{"G15_a_list_takes_fills_of_one_capture", Graphs | Memory, func(k *Kit) {
+		f := newFiller(k)
 		a, b := k.Stream(ordinary), k.Stream(ordinary)
 		x, y := k.Alloc(0, small), k.Alloc(0, small)
-		f := &filler{&capturer{k: k}}
 		k.Capture(a)
 		k.Capture(b)
 		require.True(k, f.add(f.fill(a, x, 1), 2))
@@ -219,9 +229,9 @@ var capturedFillCases = []testCase{
 		require.Len(k, k.EndCapture(b).Nodes(), 2)
 	}},
 	{"G15_of_two_lists_only_the_latest_one_takes_fills", Graphs | Memory, func(k *Kit) {
+		f, g := newFiller(k), &filler{&capturer{k: k}}
 		a, b := k.Stream(ordinary), k.Stream(ordinary)
 		x := k.Alloc(0, small)
-		f, g := &filler{&capturer{k: k}}, &filler{&capturer{k: k}}
 		k.Capture(a)
 		k.Capture(b)
 		first := f.fill(a, x, 1)
@@ -232,8 +242,8 @@ var capturedFillCases = []testCase{
 		k.EndCapture(b)
 	}},
 	{"G15_memory_is_freed_while_fills_are_added", Graphs | Memory, func(k *Kit) {
+		f := newFiller(k)
 		s, b := k.Stream(ordinary), k.Alloc(0, small)
-		f := &filler{&capturer{k: k}}
 		var mu sync.Mutex
 		freed := false // the memory, with mu held
 		k.Capture(s)
