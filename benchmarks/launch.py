@@ -52,6 +52,7 @@ def names() -> dict[str, Any]:
     import numpy as np
 
     kernel = hs.Kernel(FILL, nothing, name="fill_u32", signature="out uint32 *x, uint32 v, uint32 n")
+    kernel.load()  # a driver may wait for streams that are held
     env = {"s": hs.Stream(), "k": kernel, "WORDS": WORDS, "v": np.uint32(7), "n": np.uint32(WORDS)}
     return {**env, "x": hs.empty(WORDS, "uint32"), "pinned": hs.pinned_empty(WORDS, "uint32")}
 

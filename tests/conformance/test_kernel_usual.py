@@ -95,7 +95,7 @@ def test_D4_memory_that_the_stream_cannot_use_fails_as_in_the_general_launch(fil
     others = [hs.empty(8, np.uint32, device=0) for _ in range(4)]  # one may have the address of what was freed
     wrong: Any = {
         "freed": gone,
-        "of another device": hs.empty(8, np.uint32, device=1),
+        "of another device": hs.empty(8, np.uint32, device=1) if array == "of another device" else None,
         "pageable": np.zeros(8, np.uint32),
         "too long": hs.Array(x._memory, x.ptr, (2**20,), x.dtype),
         "of another dtype": hs.empty(8, np.int32, device=0),

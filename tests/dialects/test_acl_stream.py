@@ -45,9 +45,29 @@ def test_use_after_destroy():
     other = ok(rt.create_event_ex_with_flag(1))
     assert rt.synchronize_stream(other) == 107017
     assert rt.synchronize_event(stream) == 107017
-    for number in (1, 2, 2**40, 2**63, -1):
+    for number in (1, 2, 2**63, -1):
         assert rt.synchronize_stream(number) == 107017
         assert rt.synchronize_event(number) == 107017
+
+
+@pytest.mark.needs("unknown-handles")
+def test_a_number_that_is_no_handle_of_the_library():
+    assert rt.synchronize_stream(2**40) == 107017
+    assert rt.synchronize_event(2**40) == 107017
+
+
+def test_no_driver_is_asked_about_a_stream_that_was_destroyed(monkeypatch):
+    """A driver may crash on a number that is no handle of its own."""
+    asked = []
+    monkeypatch.setattr(hs.Stream, "from_handle", asked.append)
+    gone, kept = streams(2)
+    ok(rt.destroy_stream(gone))
+    default = ok(rt.ctx_get_current_default_stream())
+    assert rt.synchronize_stream(gone) == 107017
+    assert rt.synchronize_stream(kept) == 0
+    ok(rt.reset_device(0))
+    assert rt.synchronize_stream(default) == 107017
+    assert asked == []
 
 
 @pytest.mark.row(55)
