@@ -21,8 +21,11 @@ const (
 	// taking it away from there at once would cost both of them more than the
 	// work itself.
 	leaveNS = 1_000
-	// helpMost bounds how much a thread that waits runs itself.
-	helpMost = 256
+	// helpMost bounds how many operations a thread that waits runs itself: a millisecond's worth, in which it looks
+	// neither at its limit nor for signals.
+	helpMost = 2048
+	// helpNS is how long the pump leaves work to threads that wait.
+	helpNS = 50_000
 )
 
 // parallel runs ready streams as soon as it can: on the pump, one goroutine
@@ -37,6 +40,11 @@ type parallel struct {
 	handed bool  // the last operation that ran went to an engine
 	waker  int32 // the processor of the thread that woke the pump; -1: not known
 	done   chan struct{}
+	// helping is how many threads run streams while they wait, written under the lock. The pump reads it without, and has it
+	// in a cache line of its own, since the other fields change with each operation.
+	_       [64]byte
+	helping int32
+	_       [60]byte
 }
 
 // NewParallel returns the default scheduler: real threads, most urgent first.
@@ -84,12 +92,14 @@ func (p *parallel) Point(why Reason, s Stream, done func() bool, _ int64) {
 			}
 		}
 	case Blocked:
+		atomic.AddInt32(&p.helping, 1)
 		for n := 0; n < helpMost && !done() && p.one(); n++ {
 			if n%batch == batch-1 {
 				p.r.Unlock()
 				p.r.Lock()
 			}
 		}
+		atomic.AddInt32(&p.helping, -1)
 	case Ended:
 		for n := 0; n < batch && p.one(); n++ {
 		}
@@ -147,6 +157,10 @@ func (p *parallel) pump() {
 	// it enqueues so fast that each operation would wake the pump again.
 	waker := int32(-1)
 	for {
+		// Two threads that run streams in turns, a batch each, take longer than one: only one of them has the lock, and
+		// what it works on goes from the cache of one processor to that of the other. Where the pump runs in place of the
+		// thread that woke it, that one cannot go on.
+		spinWhile(&p.helping, helpNS, atomic.LoadInt32(&p.waker))
 		p.r.Lock()
 		if p.closed {
 			p.r.Unlock()

@@ -51,8 +51,18 @@ static int hs_spin(int32_t *word, int64_t spin_ns, int64_t leave_ns, int process
 		}
 	}
 }
+
+// Polls *word while it is positive, for at most limit_ns, and not at all on that processor.
+static void hs_spin_while(int32_t *word, int64_t limit_ns, int processor) {
+	if (processor >= 0 && hs_processor() == processor) return;
+	int64_t start = hs_spin_now();
+	while (__atomic_load_n(word, __ATOMIC_ACQUIRE) > 0 && hs_spin_now() - start < limit_ns)
+		for (int i = 0; i < 16; i++) hs_spin_relax();
+}
 */
 import "C"
+
+import "sync/atomic"
 
 // spin polls word for forNS nanoseconds and reports whether it became positive and
 // stayed so for leaveNS. It is in C, since a goroutine that spins occupies one of
@@ -60,6 +70,14 @@ import "C"
 // of the machine (-1: none) it does not wait for the word to become positive.
 func spin(word *int32, forNS, leaveNS int64, processor int32) bool {
 	return C.hs_spin((*C.int32_t)(word), C.int64_t(forNS), C.int64_t(leaveNS), C.int(processor)) == 1
+}
+
+// spinWhile polls word until it is not positive, for limitNS nanoseconds at most. It does not wait on the given
+// processor of the machine (-1: none).
+func spinWhile(word *int32, limitNS int64, processor int32) {
+	if atomic.LoadInt32(word) > 0 {
+		C.hs_spin_while((*C.int32_t)(word), C.int64_t(limitNS), C.int(processor))
+	}
 }
 
 // Processor returns the number of the processor that the calling thread runs on, -1

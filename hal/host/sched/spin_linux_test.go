@@ -2,6 +2,7 @@ package sched
 
 import (
 	"runtime"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -14,6 +15,12 @@ import (
 // that woke it.
 func looks(t *testing.T, word int32, forNS int64) bool {
 	t.Helper()
+	return onProcessorOf(t, func(waker int32) bool { return spin(&word, forNS, leaveNS, waker) })
+}
+
+// onProcessorOf calls look on a thread that stays on the processor of the one that woke it.
+func onProcessorOf(t *testing.T, look func(waker int32) bool) bool {
+	t.Helper()
 	found, failed := make(chan bool, 1), make(chan error, 1)
 	go func() {
 		runtime.LockOSThread() // the thread ends with this function
@@ -25,7 +32,7 @@ func looks(t *testing.T, word int32, forNS int64) bool {
 			failed <- err
 			return
 		}
-		found <- spin(&word, forNS, leaveNS, waker)
+		found <- look(waker)
 	}()
 	select {
 	case answer := <-found:
@@ -44,4 +51,33 @@ func TestAThreadLooksForNoWorkOnTheProcessorOfTheOneThatWokeIt(t *testing.T) {
 
 func TestAThreadTakesWorkThatIsThereOnThatProcessorToo(t *testing.T) {
 	require.True(t, looks(t, 1, 0))
+}
+
+func TestThePumpDoesNotWaitForAHelperInWhosePlaceItRuns(t *testing.T) {
+	helping := int32(1)
+	require.True(t, onProcessorOf(t, func(waker int32) bool {
+		spinWhile(&helping, int64(time.Hour), waker)
+		return true
+	}))
+}
+
+func TestThePumpWaitsForAHelperUntilItEndsOrForALimit(t *testing.T) {
+	helping := int32(1)
+	spinWhile(&helping, int64(time.Millisecond), -1) // returns
+	done := make(chan struct{})
+	go func() {
+		spinWhile(&helping, int64(time.Hour), -1)
+		close(done)
+	}()
+	select {
+	case <-done:
+		require.Fail(t, "it did not wait")
+	case <-time.After(10 * time.Millisecond): // it may not have begun; then there is nothing to see
+	}
+	atomic.StoreInt32(&helping, 0)
+	select {
+	case <-done:
+	case <-time.After(20 * time.Second):
+		require.Fail(t, "it still waits")
+	}
 }
