@@ -26,19 +26,19 @@ type endingQueue struct {
 type ending struct {
 	place uint64
 	count int
-	l     ender
+	l     completionListener
 }
 
-// ender is what the end of launches concerns.
-type ender interface {
-	// End is called once for each launch, when it has ended.
+// completionListener is notified when launches have completed.
+type completionListener interface {
+	// End is called once for each launch, when the stream has got past it.
 	End()
 }
 
 // add adds a launch that ends when s has got to a place. Launches in a row that are the same one to
 // the caller end with the last of them: a program that launches a graph over and over before it waits
 // has one entry.
-func (p *endings) add(s *Stream, place uint64, l ender) {
+func (p *endings) add(s *Stream, place uint64, l completionListener) {
 	p.mu.Lock()
 	q := p.queues[s]
 	if q == nil {

@@ -169,12 +169,7 @@ func TestG6_an_executable_is_destroyed_behind_its_launches(t *testing.T) {
 }
 
 func TestL2_a_driver_is_closed_while_a_closed_executable_runs(t *testing.T) {
-	f := NewFake(t)
-	drv, err := Open(f.Path)
-	require.NoError(t, err)
-	opened, err := drv.Open(0)
-	require.NoError(t, err)
-	dev := opened.(*Device)
+	f, dev, drv := lateDevice(t)
 	s, err := dev.NewStream(driver.StreamOptions{ID: 7})
 	require.NoError(t, err)
 	x := filling(t, dev, 1)

@@ -13,7 +13,7 @@ import (
 type wholeGraph struct {
 	dev  *Device
 	exec C.CUgraphExec
-	// lastOn is the stream of the latest launch, and last its place there.
+	// lastOn is the stream of the latest launch, and last its place there. The turn of the executable guards them.
 	lastOn *Stream
 	last   uint64
 }
@@ -188,7 +188,7 @@ func (w *wholeGraph) close() {
 	w.End()
 }
 
-// End implements ender: it destroys the executable, whose launches have ended.
+// End implements completionListener: it destroys the executable, whose launches have ended.
 func (w *wholeGraph) End() {
 	if w.dev.opened() {
 		_ = w.dev.check(C.hs_graph_end(w.dev.ctx(), w.exec), "close executable")

@@ -111,13 +111,10 @@ var filled [1 << C.HALSTREAM_ADDRESS_BITS]struct {
 	capture int64
 }
 
-// addressFactor is that of halstream_address_place.
-const addressFactor = 0x9e3779b97f4a7c15
-
 // fillCaptured is a fill on a stream with an id, in a capture with a number. Where the same memory is filled again, C code
 // adds more of that to the list: to tell it so takes nearly as long as a fill.
 func fillCaptured(t *hal.Thread, s *hal.Stream, id, capture int64, dst uint64, value uint32, size uint8, count uint64) error {
-	before := &filled[dst*addressFactor>>(64-C.HALSTREAM_ADDRESS_BITS)]
+	before := &filled[dst*C.HALSTREAM_ADDRESS_FACTOR>>(64-C.HALSTREAM_ADDRESS_BITS)]
 	if before.address != dst || before.capture != capture {
 		before.address, before.capture = dst, capture
 		return s.Fill(t, dst, value, size, count)

@@ -101,9 +101,10 @@ void halstream_capture_takes(int64_t stream, uint32_t lane, int fresh);
 void halstream_capture_fills(uint64_t dst, uint64_t start, uint64_t size, uint32_t block, int fresh);
 /* The place of an address in tables of those that are filled. */
 #define HALSTREAM_ADDRESS_BITS 8
+#define HALSTREAM_ADDRESS_FACTOR UINT64_C(0x9e3779b97f4a7c15)
 static inline uint32_t halstream_address_place(uint64_t address)
 {
-    return (uint32_t)((address * UINT64_C(0x9e3779b97f4a7c15)) >> (64 - HALSTREAM_ADDRESS_BITS));
+    return (uint32_t)((address * HALSTREAM_ADDRESS_FACTOR) >> (64 - HALSTREAM_ADDRESS_BITS));
 }
 /* The number of the next record of an event that Go does not know. */
 uint64_t halstream_capture_number(void);

@@ -151,7 +151,7 @@ def test_memory_that_the_stream_cannot_use_is_named_at_each_launch(fill: hs.Kern
     assert near.numpy(s).tolist() == [3] * 8
 
 
-def test_usual_launches_hold_their_memory_until_they_have_run(fill: hs.Kernel, hold: Hold) -> None:
+def test_M11_usual_launches_keep_their_memory_until_they_have_run(fill: hs.Kernel, hold: Hold) -> None:
     s, x, pinned = hs.Stream(), hs.empty(8, np.uint32), hs.pinned_empty(8, np.uint32)
     s.launch(fill, 1, 8, x, 1, 8)
     s.synchronize(timeout=LIMIT)

@@ -158,16 +158,3 @@ def test_G5_usual_launches_become_nodes_that_keep_their_arguments(fill: hs.Kerne
     assert arrays[3].numpy(s).tolist() == [0] * 4
     graph.instantiate().launch(s)
     assert [x.numpy(s).tolist() for x in arrays] == [[i + 1] * 4 for i in range(12)]
-
-
-def test_M11_a_usual_launch_keeps_its_memory_until_it_has_run(fill: hs.Kernel, hold: Callable[[Any], Any]) -> None:
-    s, x = hs.Stream(), hs.empty(8, np.uint32)
-    s.launch(fill, 1, 8, x, 1, 8)
-    s.synchronize(timeout=LIMIT)
-    gate = hold(s)
-    s.launch(fill, 1, 8, x, 2, 8)
-    address = x.ptr
-    del x
-    assert address not in [hs.empty(8, np.uint32).ptr for _ in range(4)]
-    gate.open()
-    s.synchronize(timeout=LIMIT)

@@ -11,7 +11,7 @@ import zlib
 from typing import TYPE_CHECKING, Any
 
 from .. import _native
-from .._errors import InvalidHandleError, InvalidValueError, NotSupportedError, WrongDeviceError
+from .._errors import ClosedError, InvalidHandleError, InvalidValueError, NotSupportedError, WrongDeviceError
 from .._runtime import State, runtime
 from . import _current
 from ._base import NON_BLOCKING, Owner
@@ -191,6 +191,22 @@ def _find(handle: int, first: int) -> int:
         with contextlib.suppress(WrongDeviceError):
             return int(_native.stream_external(ordinal, handle))
     raise InvalidHandleError(f"{handle:#x} is a stream of a device that this process does not see")
+
+
+def refuse_closed(number: int) -> None:
+    """Raise the error for the id of a closed stream, before a driver is asked about it as a handle: that may crash.
+
+    Raises
+    ------
+    ClosedError
+        If the number was the id of a stream, event or other object that is closed.
+    """
+    try:
+        _native.stream_device(number)
+    except ClosedError:
+        raise
+    except InvalidHandleError:
+        return
 
 
 def default_id(per_thread: bool) -> int:

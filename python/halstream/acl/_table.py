@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 
-from .. import _core, _native
-from .._core import _context
+from .. import _core
+from .._core import _context, _interop
 from .._core._context import Context, ReportQueue
-from .._errors import ClosedError, HalError, InvalidHandleError
+from .._errors import HalError
 from .._runtime import runtime
 from . import _codes as codes
 from . import constants as c
@@ -96,14 +96,7 @@ def stream(handle: int) -> _core.Stream:
     if handle == 0:
         return _default()
     if found is None and 2 < handle < 2**63:
-        # A vendor's driver may crash where it is asked about a number that is no handle of its own, such as that of
-        # a stream that was destroyed.
-        try:
-            _native.stream_device(handle)
-        except ClosedError:
-            raise
-        except InvalidHandleError:
-            pass
+        _interop.refuse_closed(handle)
         # A stream of another dialect, by its raw handle.
         return _core.Stream.from_handle(handle)
     raise refuse(codes.RT_INVALID_HANDLE, f"no stream has the handle {handle:#x}")
