@@ -2,6 +2,7 @@ package hal
 
 import (
 	"maps"
+	"slices"
 	"sync/atomic"
 
 	"halstream/hal/driver"
@@ -9,7 +10,7 @@ import (
 
 // CapturedCallsMost is how many functions, records and waits a list of captured ones has room for. A fill takes the
 // room of two.
-const CapturedCallsMost = 1 << 10
+const CapturedCallsMost = 1 << 12
 
 // CapturedCall is what was added to a capture without a call of the runtime: a function, a record of an event, a
 // wait for such a record, or one half of a fill.
@@ -127,12 +128,44 @@ func (s *Stream) CaptureRecord(t *Thread, number uint64, list *CapturedCalls) (l
 	return lane, fresh, true, err
 }
 
+// CaptureWait is [Stream.WaitCaptured] on a stream of the capture. It returns what CaptureFunc does, and reports false with
+// nothing done if only WaitCaptured can tell what happens.
+//
+// # Errors: as for Wait.
+//
+// Contract: G3, G15.
+func (s *Stream) CaptureWait(t *Thread, capture, number uint64, list *CapturedCalls) (lane int, fresh, captured bool, err error) {
+	if err := s.checkEnqueue(t, "wait event"); err != nil {
+		return -1, false, false, err
+	}
+	c := s.capture.Load()
+	if c == nil || c.id != capture || !c.takesCalls(t, s) || !c.knows(number) {
+		return -1, false, false, nil
+	}
+	lane, fresh, err = c.addCall(s, "wait event", list, CapturedCall{Token: number, Lane: WaitCall})
+	return lane, fresh, true, err
+}
+
+// knows reports whether there is a record with a number.
+func (c *Capture) knows(number uint64) bool {
+	c.graph.mu.Lock()
+	defer c.graph.mu.Unlock()
+	c.takeCalls()
+	for _, call := range slices.Backward(c.calls.queued) { // most waits are for the latest record
+		if call.Lane&RecordCall != 0 && call.Token == number {
+			return true
+		}
+	}
+	_, ok := c.calls.place(number)
+	return ok
+}
+
 // takesCalls reports whether what is captured on s may be added to a list: nothing has to be checked for each call.
 func (c *Capture) takesCalls(t *Thread, s *Stream) bool {
 	return c.legacy == nil && !c.builds() && (s.ctx == nil || t.ChecksContext) && !s.opts.BlockHost
 }
 
-// addCall adds a function or a record, and lets the caller add more to list.
+// addCall adds a function, a record or a wait, and lets the caller add more to list.
 func (c *Capture) addCall(s *Stream, op string, list *CapturedCalls, call CapturedCall) (lane int, fresh bool, err error) {
 	c.lendList(list)
 	g := c.graph
@@ -142,7 +175,7 @@ func (c *Capture) addCall(s *Stream, op string, list *CapturedCalls, call Captur
 	if err != nil {
 		return -1, false, err
 	}
-	if call.Lane&RecordCall == 0 {
+	if call.Lane&(RecordCall|WaitCall) == 0 {
 		g.keep.addToken(call.Token)
 	}
 	call.Lane |= uint32(lane)
@@ -257,12 +290,22 @@ func (c *Capture) closeCalls() {
 func (c *Capture) makeNodes() {
 	c.takeCalls()
 	g := c.graph
-	g.reserve(len(c.calls.queued))
-	filled := c.calls.roomForFills()
+	records, fills, others := c.calls.counts()
+	g.reserve(fills + others)
+	filled := make([]filledNode, fills)
+	c.calls.records = c.rt.captures.roomForRecords(c.calls.records, records)
+	var first [8]*branch // of the first streams: looking them up takes as long as all the rest of a record or wait
 	for i := 0; i < len(c.calls.queued); i++ {
 		call := c.calls.queued[i]
-		s := c.calls.lanes[call.Lane&laneBits]
-		b := c.branch(s)
+		lane := call.Lane & laneBits
+		s := c.calls.lanes[lane]
+		var b *branch
+		if lane >= uint32(len(first)) {
+			b = c.branch(s)
+		} else if b = first[lane]; b == nil {
+			b = c.branch(s)
+			first[lane] = b
+		}
 		switch {
 		case call.Lane&RecordCall != 0:
 			c.calls.records = append(c.calls.records, numbered{call.Token, b.tails})
@@ -289,7 +332,45 @@ func (c *Capture) makeNodes() {
 	c.calls.queued = c.calls.queued[:0]
 	if c.ended {
 		g.capture = nil
+		c.rt.captures.keepRoom(c.calls.records)
 		c.calls.queued, c.calls.records, c.calls.blocks = nil, nil, nil
+	}
+}
+
+// counts returns how many of the calls that are no nodes yet are records, fills, and functions.
+func (l *calls) counts() (records, fills, functions int) {
+	for i := range l.queued {
+		switch l.queued[i].Lane & (RecordCall | WaitCall | FillCall) {
+		case RecordCall:
+			records++
+		case FillCall:
+			fills++ // once for each half
+		case 0:
+			functions++
+		}
+	}
+	return records, fills / fillCalls, functions
+}
+
+// mostRecords bounds the room that is kept for later captures: 128 KiB.
+const mostRecords = 1 << 12
+
+// roomForRecords returns records with room for n more.
+func (a *captures) roomForRecords(records []numbered, n int) []numbered {
+	if records == nil && n > 0 {
+		if room := a.room.Swap(nil); room != nil {
+			records = *room
+		}
+	}
+	return slices.Grow(records, n)
+}
+
+// keepRoom keeps the room of records that are needed no more.
+func (a *captures) keepRoom(records []numbered) {
+	if n := cap(records); n > 0 && n <= mostRecords {
+		clear(records)
+		records = records[:0]
+		a.room.Store(&records)
 	}
 }
 

@@ -88,20 +88,6 @@ func (a *captures) closeFills() {
 	}
 }
 
-// roomForFills returns what makeFill needs for all fills that are queued.
-func (l *calls) roomForFills() []filledNode {
-	halves := 0
-	for i := range l.queued {
-		if l.queued[i].Lane&FillCall != 0 {
-			halves++
-		}
-	}
-	if halves == 0 {
-		return nil
-	}
-	return make([]filledNode, halves/fillCalls)
-}
-
 // makeFill makes n the node of a fill, of which the list has two halves.
 func (l *calls) makeFill(n *Node, f *filledNode, first, second CapturedCall) {
 	b := l.blocks[second.Lane&(1<<blockBits-1)]

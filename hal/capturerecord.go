@@ -129,7 +129,7 @@ func (s *Stream) WaitCaptured(t *Thread, capture, number uint64) error {
 		return err
 	}
 	if c := s.capture.Load(); c != nil && c.id == capture && c.joinRecord(s, number) {
-		return nil // as nearly always
+		return nil
 	}
 	return s.waitRecord(op, func() string { return "the event" }, s.dev.rt.captures.recordOf(capture, number))
 }

@@ -21,6 +21,7 @@ type captures struct {
 	lists map[*CapturedCalls]*Capture
 	fills atomic.Pointer[CapturedCalls] // the list that takes fills, if one does
 	past  pastCaptures
+	room  atomic.Pointer[[]numbered] // of a capture that has ended, for the next one
 }
 
 // join makes s a stream of c, and reports false if it is one of another capture.

@@ -336,12 +336,30 @@ func (x *GraphExec) Close(t *Thread) error {
 	if err := t.checkCaller("close executable"); err != nil {
 		return err
 	}
-	if v := x.now.Swap(nil); v != nil {
-		x.d.Close()
-		x.disown()
+	if v := x.close(); v != nil {
 		v.keep.release()
 	}
 	return nil
+}
+
+// Collect is Close for an owner that was collected, and returns what [Graph.Collect] does.
+//
+// Contract: G6.
+func (x *GraphExec) Collect() (tokens []uint64) {
+	if v := x.close(); v != nil {
+		return v.keep.releaseTokens()
+	}
+	return nil
+}
+
+// close ends the use of the executable, and returns the version that it had, nil if it was closed.
+func (x *GraphExec) close() *version {
+	v := x.now.Swap(nil)
+	if v != nil {
+		x.d.Close()
+		x.disown()
+	}
+	return v
 }
 
 // Closed reports whether Close was called.

@@ -348,6 +348,17 @@ func (g *Graph) Close(t *Thread) error {
 	return nil
 }
 
+// Collect is Close for an owner that was collected. It returns the tokens of the functions of the program that nothing
+// uses any more, which the caller drops itself; see [Runtime.SetKept].
+//
+// Contract: G6.
+func (g *Graph) Collect() (tokens []uint64) {
+	if !g.closed.CompareAndSwap(false, true) {
+		return nil
+	}
+	return g.keep.releaseTokens()
+}
+
 // SetPlaces sets the function that returns the text of a place of the program, such as
 // "app.py:41", for the number that the function of SetSites has returned.
 func (rt *Runtime) SetPlaces(f func(site uint32) string) { rt.places.Store(&f) }

@@ -101,25 +101,29 @@ func (k *keep) tryUse() bool {
 // release ends one use. It may be called with locks held, but for those of keeps: what is kept is released on
 // another thread.
 func (k *keep) release() {
+	if tokens := k.releaseTokens(); len(tokens) > 0 {
+		go k.drop(tokens)
+	}
+}
+
+// releaseTokens is release for a caller that drops the functions of the program itself: it returns the tokens of
+// those that nothing uses any more.
+func (k *keep) releaseTokens() (tokens []uint64) {
 	if k.users.Add(-1) > 0 {
-		return
+		return nil
 	}
 	k.mu.Lock()
-	free, others, tokens, modules, blocks := k.free, k.others, k.tokens, k.modules, k.blocks
+	free, others, modules, blocks := k.free, k.others, k.modules, k.blocks
+	tokens = k.tokens
 	k.free, k.others, k.tokens, k.modules, k.blocks, k.has, k.recent = nil, nil, nil, nil, nil, nil, [8]*Block{}
 	k.mu.Unlock()
 	for _, other := range others {
-		other.release()
+		tokens = append(tokens, other.releaseTokens()...)
 	}
-	if len(free)+len(tokens)+len(modules)+len(blocks) == 0 {
-		return
+	if len(free)+len(modules)+len(blocks) == 0 {
+		return tokens
 	}
 	go func() {
-		for _, token := range tokens {
-			if p := k.rt.Funcs.push(0, readyFunc{token: token, drop: true}); p != nil {
-				p.Unpark()
-			}
-		}
 		for _, f := range free {
 			f()
 		}
@@ -130,6 +134,16 @@ func (k *keep) release() {
 			k.releaseBlock(b)
 		}
 	}()
+	return tokens
+}
+
+// drop drops functions of the program on the threads that serve them.
+func (k *keep) drop(tokens []uint64) {
+	for _, token := range tokens {
+		if p := k.rt.Funcs.push(0, readyFunc{token: token, drop: true}); p != nil {
+			p.Unpark()
+		}
+	}
 }
 
 // SetKept sets the function that is called with the token of each function that a graph

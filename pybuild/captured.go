@@ -164,5 +164,10 @@ func StreamWaitCaptured(id, capture, number int64) (zero int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	return enqueued(t, s, s.WaitCaptured(t, uint64(capture), uint64(number)))
+	lane, fresh, captured, err := s.CaptureWait(t, uint64(capture), uint64(number), captureList())
+	openList(id, lane, fresh)
+	if !captured && err == nil {
+		err = s.WaitCaptured(t, uint64(capture), uint64(number))
+	}
+	return enqueued(t, s, err)
 }

@@ -9,6 +9,7 @@
 #define HALSTREAM_DISPATCH_H
 
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "../hal/park/park.h"
@@ -77,12 +78,14 @@ void halstream_calls_free(hs_call *first);
 /* Makes a burst of `count` calls, from first to the one that *end belongs to. */
 hs_burst *halstream_burst_new(hs_call *first, hs_call **end, uint64_t count);
 hs_burst *halstream_burst_find(int64_t token);
-/* Marks a burst as kept by a graph. Called with Python's lock. */
-void halstream_burst_keep(int64_t token);
+/* Marks a burst as kept by a graph, if it is one. Called with Python's lock. */
+void halstream_burst_keep(hs_burst *b);
 /* Frees the calls of a burst that have not begun. */
 void halstream_burst_empty(hs_burst *b);
 /* Frees a burst that nobody runs, and the calls in it. */
 void halstream_burst_free(hs_burst *b);
+/* Takes note of bursts that a graph has kept, and nothing uses any more; halstream_bursts_released of calls.h frees them. */
+void halstream_bursts_release(const uint64_t *tokens, size_t count);
 /* Adds calls to the burst that grows at the end of a stream; 0 if there is none. */
 int halstream_burst_add(int64_t stream, hs_call *first, hs_call **end, uint64_t count);
 /* Makes b the burst that grows at the end of a stream. */

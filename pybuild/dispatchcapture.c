@@ -8,7 +8,7 @@
 
 /* Calls, records, waits and fills that are added to captures without entering Go; package hal has the same layout, see
  * capturecalls.go. Python's lock guards all of it but the word, which Go closes at any time. */
-enum { MOST = 1 << 10 };
+enum { MOST = 1 << 12 };
 #define OPEN (UINT64_C(1) << 63)
 #define FILLS (UINT64_C(1) << 62)
 #define COUNT (FILLS - 1)
@@ -96,7 +96,7 @@ int halstream_capture_add(int64_t stream, hs_call *c)
         halstream_burst_free(b);
         return 0;
     }
-    halstream_burst_keep(b->token);
+    halstream_burst_keep(b);
     if (linked) last->linked = b;
     links = linked ? links + 1 : 1;
     last = b;

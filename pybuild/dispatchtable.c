@@ -1,3 +1,4 @@
+#include "calls.h"
 #include "dispatch.h"
 
 #include <stdlib.h>
@@ -138,9 +139,8 @@ hs_burst *halstream_burst_find(int64_t token)
     return bursts[slot];
 }
 
-void halstream_burst_keep(int64_t token)
+void halstream_burst_keep(hs_burst *b)
 {
-    hs_burst *b = halstream_burst_find(token);
     if (b == NULL || b->kept) return;
     b->kept = 1;
     halstream_calls_kept++;
@@ -172,6 +172,33 @@ void halstream_burst_free(hs_burst *b)
         hs_burst *next = b->linked;
         free_one(b);
         b = next;
+    }
+}
+
+/* Tokens of bursts that are to be freed. */
+static struct {
+    uint64_t *tokens;
+    size_t count, room;
+} released;
+
+void halstream_bursts_release(const uint64_t *tokens, size_t count)
+{
+    if (released.count + count > released.room) {
+        size_t room = 2 * (released.count + count);
+        uint64_t *more = realloc(released.tokens, room * sizeof *more);
+        if (more == NULL) return; /* they stay kept */
+        released.tokens = more;
+        released.room = room;
+    }
+    memcpy(released.tokens + released.count, tokens, count * sizeof *tokens);
+    released.count += count;
+}
+
+void halstream_bursts_released(void)
+{
+    while (released.count > 0) { /* finalizers may release more, and free these */
+        hs_burst *b = halstream_burst_find((int64_t)released.tokens[--released.count]);
+        if (b != NULL) halstream_burst_free(b);
     }
 }
 

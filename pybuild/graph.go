@@ -30,7 +30,7 @@ func PackageRoot(root string) (zero int64, err error) {
 
 // useGraphs lets graphs keep functions of Python's, and name places of the program.
 func useGraphs(r *hal.Runtime) {
-	r.SetKept(func(token uint64) { C.halstream_burst_keep(C.int64_t(token)) })
+	r.SetKept(func(token uint64) { C.halstream_burst_keep(C.halstream_burst_find(C.int64_t(token))) })
 	r.SetPlaces(place)
 }
 

@@ -1,5 +1,8 @@
 package pybuild
 
+// #include "dispatch.h"
+import "C"
+
 import (
 	"halstream/hal"
 	"halstream/hal/bestfit"
@@ -44,8 +47,9 @@ func Close(id int64) (zero int64, err error) {
 
 // Reap is Close for an object whose owner was collected, which may be noticed
 // inside a function on a stream. The negative id of a block only counts it as
-// freed: functions on streams still see its memory.
-func Reap(id int64) (zero int64, err error) {
+// freed: functions on streams still see its memory. It returns 1 if the caller is
+// to free what halstream_bursts_released has, with Python's lock and outside of Go.
+func Reap(id int64) (released int64, err error) {
 	defer guard(&err)
 	if id < 0 {
 		if b, ok := find(-id).(*hal.Block); ok {
@@ -57,10 +61,20 @@ func Reap(id int64) (zero int64, err error) {
 		rt.ReportTouched(t) // of memory that is known no longer afterwards
 	}
 	defer reap()() // the collector decides when: no call of the program
-	if s, ok := find(id).(*hal.Stream); ok {
-		s.LeaveCapture()
+	var tokens []uint64
+	switch o := find(id).(type) {
+	case *hal.Stream:
+		o.LeaveCapture()
+	case *hal.Graph:
+		tokens = o.Collect()
+	case *hal.GraphExec:
+		tokens = o.Collect()
 	}
-	return 0, closeAs(nil, id)
+	if err = closeAs(nil, id); err != nil || len(tokens) == 0 {
+		return 0, err
+	}
+	C.halstream_bursts_release((*C.uint64_t)(&tokens[0]), C.size_t(len(tokens)))
+	return 1, nil
 }
 
 func closeAs(t *hal.Thread, id int64) (err error) {

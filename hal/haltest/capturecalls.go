@@ -100,6 +100,37 @@ var capturedCallCases = []testCase{
 		require.Equal(k, []uint32{1, 2, 3}, ran[:3])
 		require.Equal(k, uint32(11), ran[10])
 	}},
+	{"G15_functions_added_on_many_streams_come_after_those_of_their_streams", Graphs, func(k *Kit) {
+		c, first := &capturer{k: k}, k.Stream(ordinary)
+		k.Capture(first)
+		streams, lanes := []*hal.Stream{first}, []int{}
+		for range 10 {
+			s := k.Stream(ordinary)
+			require.NoError(k, s.WaitStream(k.Me, first))
+			streams = append(streams, s)
+		}
+		for _, s := range streams {
+			lane, _ := c.capture(s, func() {})
+			lanes = append(lanes, lane)
+		}
+		for _, lane := range lanes {
+			require.True(k, c.add(lane, func() {}))
+		}
+		for i := len(lanes) - 1; i >= 0; i-- {
+			require.True(k, c.add(lanes[i], func() {}))
+		}
+		for _, s := range streams[1:] {
+			require.NoError(k, first.WaitStream(k.Me, s))
+		}
+		n := len(streams)
+		want := make([][]int, 3*n)
+		for i := range n {
+			want[i], want[n+i], want[3*n-1-i] = []int{}, []int{i}, []int{n + i}
+		}
+		g := k.EndCapture(first)
+		k.comesAfter(g, want)
+		require.NoError(k, g.Close(k.Me))
+	}},
 	{"G15_a_full_list_is_used_again", Graphs, func(k *Kit) {
 		s := k.Stream(ordinary)
 		c := &capturer{k: k}

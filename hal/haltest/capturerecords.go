@@ -114,6 +114,55 @@ var capturedRecordCases = []testCase{
 		k.comesAfter(g, after)
 		require.NoError(k, g.Close(k.Me))
 	}},
+	{"G15_a_wait_for_which_a_list_has_no_room_makes_room_in_it", Graphs, func(k *Kit) {
+		a, b := k.Stream(ordinary), k.Stream(ordinary)
+		c := &recorder{capturer: &capturer{k: k}}
+		k.Capture(a)
+		id := a.CaptureID()
+		require.NoError(k, b.WaitStream(k.Me, a))
+		one, two := c.record(a), c.record(b)
+		require.True(k, c.add(one, func() {})) // 0
+		first := c.note(one)
+		require.True(k, c.add(one, func() {})) // 1
+		second := c.note(one)
+		for c.list.Add(hal.CapturedCall{Token: first, Lane: uint32(two) | hal.WaitCall}) {
+		}
+		lane, fresh, captured, err := b.CaptureWait(k.Me, id, second, &c.list)
+		require.NoError(k, err)
+		require.True(k, captured)
+		require.False(k, fresh, "the numbers of the streams are still valid")
+		require.Equal(k, two, lane)
+		require.True(k, c.add(lane, func() {})) // 2
+		c.wait(one, c.note(two))
+		require.NoError(k, a.Nop(k.Me)) // 3
+		g := k.EndCapture(a)
+		k.comesAfter(g, [][]int{{}, {0}, {0, 1}, {1, 2}})
+		require.NoError(k, g.Close(k.Me))
+	}},
+	{"G15_a_wait_that_is_to_be_refused_is_left_to_its_caller", Graphs, func(k *Kit) {
+		a, b := k.Stream(ordinary), k.Stream(ordinary)
+		c := &recorder{capturer: &capturer{k: k}}
+		left := func(s *hal.Stream, capture, number uint64, why string) {
+			k.T.Helper()
+			_, _, captured, err := s.CaptureWait(k.Me, capture, number, &c.list)
+			require.NoError(k, err)
+			require.False(k, captured, why)
+		}
+		left(a, 1, 1, "the stream does not capture")
+		k.Capture(a)
+		number := c.note(c.record(a))
+		left(b, a.CaptureID(), number, "the stream is not in the capture yet")
+		left(a, a.CaptureID(), number+1, "there is no such record")
+		k.Capture(b)
+		left(b, a.CaptureID(), number, "the stream is in another capture")
+		_, err := a.Query(k.Me)
+		k.CaptureFails(err, 900)
+		_, _, captured, err := a.CaptureWait(k.Me, a.CaptureID(), number, &c.list)
+		require.True(k, captured)
+		k.CaptureFails(err, 901)
+		k.invalidated(a, "query")
+		require.NoError(k, k.EndCapture(b).Close(k.Me))
+	}},
 	{"G15_a_list_has_the_number_of_the_capture_that_it_was_lent_to_last", Graphs, func(k *Kit) {
 		s, o := k.Stream(ordinary), k.Stream(ordinary)
 		c := &recorder{capturer: &capturer{k: k}}

@@ -99,6 +99,46 @@ var graphCases = []testCase{
 		require.Equal(k, 1, runs.get())
 		k.Eventually(func() bool { return !k.served.has(token) }, "the function is never released")
 	}},
+	{"G6_functions_of_graphs_that_were_collected_are_dropped_by_who_collects_the_last_user", FourQueues | Graphs | Gates, func(k *Kit) {
+		s := k.Stream(ordinary)
+		capture := func() (g *hal.Graph, tokens []uint64) {
+			k.Capture(s)
+			for range 2 {
+				tokens = append(tokens, k.served.put(func(*hal.Thread) error { return nil }))
+				require.NoError(k, s.HostFunc(k.Me, tokens[len(tokens)-1]))
+			}
+			return k.EndCapture(s), tokens
+		}
+		child, inner := capture()
+		g, outer := capture()
+		_, err := g.AddChild(k.Me, nil, child)
+		require.NoError(k, err)
+		x := k.Executable(g)
+		require.Empty(k, child.Collect(), "the node uses them")
+		require.Empty(k, g.Collect(), "the executable uses them")
+		require.Empty(k, g.Collect(), "collecting again does nothing")
+		all := append(outer, inner...)
+		require.ElementsMatch(k, all, x.Collect())
+		require.Empty(k, x.Collect(), "collecting again does nothing")
+		for _, token := range all {
+			require.True(k, k.served.has(token), "it was left to the caller")
+			k.served.take(token, true)
+		}
+
+		g, tokens := capture()
+		x = k.Executable(g)
+		gate, err := s.Gate(k.Me)
+		require.NoError(k, err)
+		k.Launch(x, s)
+		require.Empty(k, g.Collect())
+		require.Empty(k, x.Collect(), "the launch uses them")
+		require.ErrorIs(k, x.Launch(k.Me, s), hal.ErrClosed)
+		gate.Open()
+		k.Sync(s)
+		for _, token := range tokens {
+			k.Eventually(func() bool { return !k.served.has(token) }, "the function is never released")
+		}
+	}},
 	{"G6_a_capture_that_fails_releases_what_it_kept", Graphs, func(k *Kit) {
 		s := k.Stream(ordinary)
 		token := k.served.put(func(*hal.Thread) error { return nil })

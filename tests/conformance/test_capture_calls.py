@@ -40,7 +40,7 @@ def test_G15_calls_are_nodes_in_their_order_whichever_streams_they_are_on() -> N
     with hs.capture(streams[0]) as graph:
         for s in streams[1:]:
             s.wait(streams[0])
-        for i in range(1200):  # more than are kept without asking the runtime
+        for i in range(2400):  # more than are kept without asking the runtime
             s = streams[i * 7 // 50 % 11]
             if i % 100 == 99:
                 s.nop()
@@ -49,13 +49,13 @@ def test_G15_calls_are_nodes_in_their_order_whichever_streams_they_are_on() -> N
             s.call(ran.append, i)
         for s in streams[1:]:
             streams[0].wait(s)
-    kinds = [kind for i in range(1200) for kind in ("empty" if i % 100 == 99 else "call", "call")]
+    kinds = [kind for i in range(2400) for kind in ("empty" if i % 100 == 99 else "call", "call")]
     assert [node.kind for node in graph.nodes] == kinds
     lines = [int(re.findall(r"test_capture_calls\.py:(\d+)", node.where)[0]) - first for node in graph.nodes]
-    assert lines == [line for i in range(1200) for line in (-2 if i % 100 == 99 else 0, 1)]
+    assert lines == [line for i in range(2400) for line in (-2 if i % 100 == 99 else 0, 1)]
     latest: dict[int, int] = {}
     edges = []
-    for i in range(1200):
+    for i in range(2400):
         on = i * 7 // 50 % 11
         edges += [(latest[on], 2 * i)] if on in latest else []
         edges.append((2 * i, 2 * i + 1))
@@ -65,7 +65,7 @@ def test_G15_calls_are_nodes_in_their_order_whichever_streams_they_are_on() -> N
     for times in (1, 2):
         run.launch(streams[0])
         streams[0].synchronize(timeout=LIMIT)
-        assert sorted(ran) == sorted(times * [i for i in range(1200) for _ in range(1 if i % 100 == 99 else 2)])
+        assert sorted(ran) == sorted(times * [i for i in range(2400) for _ in range(1 if i % 100 == 99 else 2)])
 
 
 def test_G15_each_of_many_calls_in_one_function_has_its_line() -> None:
@@ -113,7 +113,7 @@ def test_G15_no_call_is_added_to_a_capture_that_was_invalidated_or_has_ended() -
 
 
 def test_G15_each_function_of_a_list_is_a_node() -> None:
-    s, ran, many = hs.Stream(), [], 2000  # more than are kept without asking the runtime
+    s, ran, many = hs.Stream(), [], 5000  # more than are kept without asking the runtime
     with hs.capture(s) as graph:
         s.call_many([(ran.append, i) for i in range(many)])
         s.nop()
@@ -174,3 +174,33 @@ def test_G15_calls_are_released_with_a_graph_whose_nodes_nobody_has_looked_at() 
     graph.close()
     hs.Graph()
     assert all(event.wait(LIMIT) for event in gone)
+
+
+def test_G6_functions_of_a_collected_graph_are_released_by_the_call_that_closes_it() -> None:
+    class Kept:
+        def __init__(self, graph: hs.Graph | None = None) -> None:
+            self.graph = graph
+
+        def __del__(self) -> None:
+            released.append(threading.get_ident())
+            self.graph = None
+            hs.Graph()  # closes that graph, while another one is closed
+
+    def graph_of(*kept: Kept) -> hs.Graph:
+        with hs.capture(s) as graph:
+            for one in kept:
+                s.call(id, one)
+        return graph
+
+    s = hs.Stream()
+    released: list[int] = []
+    graph: hs.Graph | None = None
+    for _ in range(3):
+        graph = graph_of(*(Kept() for _ in range(100)), Kept(graph), *(Kept() for _ in range(100)))
+    run = graph_of(Kept()).instantiate()
+    hs.Graph()
+    assert released == [], "graphs and an executable keep them"
+    del graph, run
+    hs.Graph()
+    assert released == [threading.get_ident()] * (3 * 201 + 1)
+    assert hs.Stream().query(), "the runtime goes on"

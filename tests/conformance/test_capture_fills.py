@@ -30,7 +30,7 @@ def test_G15_fills_are_nodes_in_their_order_whichever_memory_and_streams_they_ar
     with hs.capture(streams[0]) as graph:
         for s in streams[1:]:
             s.wait(streams[0])
-        for i in range(1500):  # more than are kept without asking the runtime
+        for i in range(2400):  # more than are kept without asking the runtime
             at, s = i // 4 % 18, streams[i // 4 % 9]  # the fills of an array are on one stream
             arrays[at].fill(i % 251, s)
             if i % 3 == 0:
@@ -38,14 +38,14 @@ def test_G15_fills_are_nodes_in_their_order_whichever_memory_and_streams_they_ar
             want[at] = 8 * [i % 251]
         for s in streams[1:]:
             streams[0].wait(s)
-    kinds = [kind for i in range(1500) for kind in (["fill", "call"] if i % 3 == 0 else ["fill"])]
+    kinds = [kind for i in range(2400) for kind in (["fill", "call"] if i % 3 == 0 else ["fill"])]
     nodes = graph.nodes
     assert [node.kind for node in nodes] == kinds
     lines = [int(re.findall(r"test_capture_fills\.py:(\d+)", node.where)[0]) - first for node in nodes]
     assert lines == [0 if kind == "fill" else 2 for kind in kinds]
     latest: dict[int, int] = {}
     edges, n = [], 0
-    for i in range(1500):
+    for i in range(2400):
         for _ in range(2 if i % 3 == 0 else 1):
             on = i // 4 % 9
             edges += [(latest[on], n)] if on in latest else []

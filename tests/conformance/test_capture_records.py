@@ -29,7 +29,7 @@ def _edges(seed: int, record: Recorded) -> list[tuple[int, int]]:
     with hs.capture(first) as graph:
         for s in streams[1:]:
             s.wait(record(first))
-        for _ in range(3000):  # more than are kept without asking the runtime
+        for _ in range(8000):  # more than are kept without asking the runtime
             s = choose.choice(streams)
             match choose.randrange(8):
                 case 0 | 1 | 2:
@@ -173,7 +173,7 @@ def test_G15_records_of_two_captures_at_once_are_kept_apart() -> None:
 def test_G15_events_of_a_capture_may_be_dropped_and_asked_about_in_any_order() -> None:
     s = hs.Stream()
     with hs.capture(s) as graph:
-        kept = [s.record() for _ in range(3000)]  # more than are kept without asking the runtime
+        kept = [s.record() for _ in range(5000)]  # more than are kept without asking the runtime
         del kept[:1000]
         s.nop()
         other = hs.Stream()

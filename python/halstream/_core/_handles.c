@@ -106,6 +106,17 @@ void handles_reap(void)
     }
 }
 
+static PyObject *reap(PyObject *module, PyObject *id)
+{
+    (void)module;
+    long long ident = PyLong_AsLongLong(id);
+    if (PyErr_Occurred()) return NULL;
+    int64_t released = handles_calls.reap != NULL ? handles_calls.reap(ident) : 0;
+    if (PyErr_Occurred()) return NULL;
+    if (released) handles_calls.bursts_released();
+    Py_RETURN_NONE;
+}
+
 static PyObject *take_dropped(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
@@ -180,6 +191,8 @@ static PyMethodDef functions[] = {
      "dropped($module, /)\n--\n\nReturn the ids of events that were collected since the last call.\n"},
     {"dropped_count", count_dropped, METH_NOARGS,
      "dropped_count($module, /)\n--\n\nReturn how many ids `dropped` would return.\n"},
+    {"reap", reap, METH_O,
+     "reap($module, id, /)\n--\n\nClose what an id stands for, whose owner was collected, and let go of what only it has kept.\n"},
     {"remember", stream_remember, METH_VARARGS,
      "remember($module, stream, event, flags, /)\n--\n\n"
      "Let streams of a class make new events of another class without asking Python's code.\n"},

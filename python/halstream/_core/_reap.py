@@ -16,9 +16,7 @@ from .. import _native
 from .._runtime import collected
 from . import _handles
 
-__all__ = ["REAP_AT", "drain", "lent", "reap", "take_back"]
-
-_reap = _native.raw("reap")
+__all__ = ["REAP_AT", "close_one", "drain", "lent", "reap", "take_back"]
 
 #: Ids of streams, events, gates and blocks of memory whose owner was collected; the
 #: negative id of a block, if functions on streams still see its memory.
@@ -77,7 +75,7 @@ def _close(ids: list[int]) -> None:
             ident = ids.pop()
         except IndexError:  # another thread, or a signal's handler, drains too
             return
-        _close_one(ident)
+        close_one(ident)
         return
     found: list[int] = []
     try:
@@ -88,13 +86,20 @@ def _close(ids: list[int]) -> None:
     found.sort(reverse=True)
     try:
         while found:
-            _close_one(found.pop())
+            close_one(found.pop())
     finally:
         ids.extend(found)  # of a call that failed, or that a signal's handler ended
 
 
-def _close_one(ident: int) -> None:
+def close_one(ident: int) -> None:
+    """Close the native object of an id, whose owner is gone.
+
+    Raises
+    ------
+    HalError
+        If the core cannot close it.
+    """
     try:
-        _reap(ident)
+        _handles.reap(ident)
     except RuntimeError as exc:
         raise _native.error(exc) from None
