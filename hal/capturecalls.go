@@ -196,6 +196,7 @@ func (c *Capture) lendList(list *CapturedCalls) {
 func (c *Capture) openList(s *Stream, op string, list *CapturedCalls) (lane int, fresh bool, err error) {
 	if err := c.usableLocked(s, op); err != nil {
 		if c.ended {
+			c.closeCalls()
 			c.rt.captures.takeBack(c) // its end has done that before the list was lent
 		}
 		return -1, false, err
@@ -259,19 +260,23 @@ func (c *Capture) lane(s *Stream) int {
 	return len(c.calls.lanes) - 1
 }
 
+// added returns what was added to the list since the last call of it. It is valid until the caller gives the graph's mu up.
+func (c *Capture) added() []CapturedCall {
+	l := &c.calls
+	if l.list == nil {
+		return nil
+	}
+	added := l.list.Calls[l.taken : l.list.word.Load()&listCount]
+	l.taken += uint64(len(added))
+	if !c.ended { // its end has kept them
+		c.graph.keep.addCalls(added)
+	}
+	return added
+}
+
 // takeCalls takes what was added to the list. The caller holds the graph's mu.
 func (c *Capture) takeCalls() {
-	list := c.calls.list
-	if list == nil {
-		return
-	}
-	added := list.Calls[c.calls.taken : list.word.Load()&listCount]
-	if len(added) == 0 {
-		return
-	}
-	c.calls.taken += uint64(len(added))
-	c.calls.queued = append(c.calls.queued, added...)
-	c.graph.keep.addCalls(added)
+	c.calls.queued = append(c.calls.queued, c.added()...)
 }
 
 // closeCalls takes what was added to the list, to which no more can be added
@@ -284,19 +289,35 @@ func (c *Capture) closeCalls() {
 	}
 }
 
+// endCalls lets no more be added to the list, as the capture ends. What was added stays there: many graphs are never
+// asked for their nodes again before the list is lent to the next capture. The caller holds the graph's mu.
+func (c *Capture) endCalls() {
+	if l := &c.calls; l.list != nil {
+		l.list.word.And(listCount)
+		c.graph.keep.addCalls(l.list.Calls[l.taken : l.list.word.Load()&listCount])
+	}
+	c.ended = true
+}
+
 // makeNodes makes nodes of the functions and fills that were captured and are none yet, and heeds the records and waits. Whoever
 // looks at the nodes of a graph, or at what the next one of a stream comes after, calls it first.
 // The caller holds the graph's mu.
 func (c *Capture) makeNodes() {
-	c.takeCalls()
+	queued := c.calls.queued
+	if len(queued) == 0 {
+		queued = c.added()
+	} else {
+		c.takeCalls()
+		queued = c.calls.queued
+	}
 	g := c.graph
-	records, fills, others := c.calls.counts()
+	records, fills, others := counts(queued)
 	g.reserve(fills + others)
 	filled := make([]filledNode, fills)
 	c.calls.records = c.rt.captures.roomForRecords(c.calls.records, records)
 	var first [8]*branch // of the first streams: looking them up takes as long as all the rest of a record or wait
-	for i := 0; i < len(c.calls.queued); i++ {
-		call := c.calls.queued[i]
+	for i := 0; i < len(queued); i++ {
+		call := queued[i]
 		lane := call.Lane & laneBits
 		s := c.calls.lanes[lane]
 		var b *branch
@@ -319,7 +340,7 @@ func (c *Capture) makeNodes() {
 		made.site = call.Site
 		if call.Lane&FillCall != 0 {
 			i++
-			c.calls.makeFill(made, &filled[0], call, c.calls.queued[i])
+			c.calls.makeFill(made, &filled[0], call, queued[i])
 			filled = filled[1:]
 		} else {
 			made.kind, made.token = driver.CallNode, call.Token
@@ -333,14 +354,15 @@ func (c *Capture) makeNodes() {
 	if c.ended {
 		g.capture = nil
 		c.rt.captures.keepRoom(c.calls.records)
-		c.calls.queued, c.calls.records, c.calls.blocks = nil, nil, nil
+		c.rt.captures.takeBack(c)
+		c.calls = calls{}
 	}
 }
 
-// counts returns how many of the calls that are no nodes yet are records, fills, and functions.
-func (l *calls) counts() (records, fills, functions int) {
-	for i := range l.queued {
-		switch l.queued[i].Lane & (RecordCall | WaitCall | FillCall) {
+// counts returns how many of some calls are records, fills, and functions.
+func counts(queued []CapturedCall) (records, fills, functions int) {
+	for i := range queued {
+		switch queued[i].Lane & (RecordCall | WaitCall | FillCall) {
 		case RecordCall:
 			records++
 		case FillCall:

@@ -66,18 +66,20 @@ func (c *Capture) end(op string) (*Graph, error) {
 		c.graph.mu.Unlock()
 		return c.graph, captureError(codeIllegalState, op, "another thread has ended the capture")
 	}
-	c.ended = true
-	c.closeCalls()
 	lent := c.calls.lanes != nil // a list, whose caller may have events of this capture
+	c.endCalls()
 	var err error
 	if c.cause != nil {
 		err = c.invalidated(op, "")
 	}
 	lost := c.unjoined()
+	taken := c.calls.list == nil
 	c.graph.mu.Unlock()
 	c.rt.captures.leave(c.origin, c.others) // nothing is added to these any more
 	if lent {
-		c.rt.captures.takeBack(c)
+		if taken {
+			c.rt.captures.takeBack(c)
+		}
 		c.rt.captures.past.add(c)
 	}
 	if err == nil && lost != nil {

@@ -17,7 +17,7 @@ type captures struct {
 	mu    sync.Mutex
 	// active are the streams that capture, with their captures.
 	active map[*Stream]*Capture
-	// lists belong to captures that have not ended.
+	// lists belong to captures that have not ended, or whose calls are still there.
 	lists map[*CapturedCalls]*Capture
 	fills atomic.Pointer[CapturedCalls] // the list that takes fills, if one does
 	past  pastCaptures

@@ -131,6 +131,31 @@ var capturedCallCases = []testCase{
 		k.comesAfter(g, want)
 		require.NoError(k, g.Close(k.Me))
 	}},
+	{"G15_what_was_added_stays_with_its_graph_when_the_list_is_lent_to_the_next_capture", Graphs, func(k *Kit) {
+		s := k.Stream(ordinary)
+		c := &capturer{k: k}
+		var graphs []*hal.Graph
+		for range 3 {
+			k.Capture(s)
+			lane, fresh := c.capture(s, func() {})
+			require.True(k, fresh, "the numbers of an earlier capture are not valid")
+			require.True(k, c.add(lane, func() {}))
+			require.True(k, c.add(lane, func() {}))
+			graphs = append(graphs, k.EndCapture(s))
+		}
+		for i, g := range graphs {
+			nodes := g.Nodes()
+			require.Len(k, nodes, 3)
+			for j, n := range nodes {
+				require.EqualValues(k, 3*i+j+1, n.Site())
+			}
+			tokens := c.tokens[3*i : 3*i+3]
+			require.ElementsMatch(k, tokens, g.Collect(), "each is released once")
+			for _, token := range tokens {
+				k.served.take(token, true)
+			}
+		}
+	}},
 	{"G15_a_full_list_is_used_again", Graphs, func(k *Kit) {
 		s := k.Stream(ordinary)
 		c := &capturer{k: k}
