@@ -112,3 +112,17 @@ func (g *Graph) made() []*Node {
 	}
 	return g.nodes
 }
+
+// forgetCalls forgets what was captured and is no node yet, where nothing uses the graph any more: the next capture
+// would take it out of the list.
+func (g *Graph) forgetCalls() {
+	if g.keep.users.Load() > 0 {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if c := g.capture; c != nil && c.ended {
+		c.rt.captures.takeBack(c)
+		c.calls = calls{}
+	}
+}

@@ -51,6 +51,7 @@ func (s *Stream) EndCapture(t *Thread) (*Graph, error) {
 	g, err := c.end(op)
 	if err != nil {
 		g.keep.release()
+		g.forgetCalls()
 		return nil, err
 	}
 	if s.listened() {
@@ -120,6 +121,7 @@ func (c *Capture) leave(s *Stream) error {
 	if c.origin == s {
 		g, err := c.end("end capture")
 		g.keep.release()
+		g.forgetCalls()
 		return err
 	}
 	c.rt.captures.leave(s, nil)

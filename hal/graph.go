@@ -344,6 +344,7 @@ func (g *Graph) Close(t *Thread) error {
 	}
 	if g.closed.CompareAndSwap(false, true) {
 		g.keep.release()
+		g.forgetCalls()
 	}
 	return nil
 }
@@ -356,7 +357,9 @@ func (g *Graph) Collect() (tokens []uint64) {
 	if !g.closed.CompareAndSwap(false, true) {
 		return nil
 	}
-	return g.keep.releaseTokens()
+	tokens = g.keep.releaseTokens()
+	g.forgetCalls()
+	return tokens
 }
 
 // SetPlaces sets the function that returns the text of a place of the program, such as
