@@ -62,7 +62,7 @@ func TestV10_a_recorded_operation_takes_48_bytes_and_16_for_a_range(t *testing.T
 			r.handled(&op)
 		}
 	})
-	require.Less(t, allocations, 100.0, "calls and ranges are allocated in chunks")
+	require.Less(t, allocations, 1000.0, "calls and ranges are allocated in chunks") // other tests have threads that allocate, too
 	require.Equal(t, 40_000, r.nRanges, "of 20,000 calls: nothing is lost at the ends of chunks")
 }
 
