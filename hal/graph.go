@@ -332,8 +332,8 @@ func (g *Graph) copyInto(c *Graph) *Graph {
 // Closed reports whether Close was called.
 func (g *Graph) Closed() bool { return g.closed.Load() }
 
-// Close ends the use of the graph. Its executables and their launches go on. Closing
-// again does nothing.
+// Close ends the use of the graph, whose nodes are asked for no more. Its executables and
+// their launches go on. Closing again does nothing.
 //
 // # Errors: [ErrInHostFunction].
 //
