@@ -1,6 +1,7 @@
 package haltest
 
 import (
+	"fmt"
 	"sync"
 
 	"github.com/stretchr/testify/require"
@@ -140,13 +141,14 @@ var capturedCallCases = []testCase{
 			lane, fresh := c.capture(s, func() {})
 			require.True(k, fresh, "the numbers of an earlier capture are not valid")
 			require.True(k, c.add(lane, func() {}))
+			require.NoError(k, s.Nop(k.Me)) // takes these two from the list
 			require.True(k, c.add(lane, func() {}))
 			graphs = append(graphs, k.EndCapture(s))
 		}
 		for i, g := range graphs {
 			nodes := g.Nodes()
-			require.Len(k, nodes, 3)
-			for j, n := range nodes {
+			require.Len(k, nodes, 4)
+			for j, n := range []*hal.Node{nodes[0], nodes[1], nodes[3]} {
 				require.EqualValues(k, 3*i+j+1, n.Site())
 			}
 			tokens := c.tokens[3*i : 3*i+3]
@@ -155,6 +157,18 @@ var capturedCallCases = []testCase{
 				k.served.take(token, true)
 			}
 		}
+	}},
+	{"G15_a_stream_whose_last_function_was_added_after_its_join_is_not_joined", Graphs, func(k *Kit) {
+		a, b := k.Stream(ordinary), k.Stream(ordinary)
+		c := &capturer{k: k}
+		k.Capture(a)
+		require.NoError(k, b.WaitStream(k.Me, a))
+		lane, _ := c.capture(b, func() {})
+		require.NoError(k, a.WaitStream(k.Me, b))
+		require.True(k, c.add(lane, func() {}))
+		_, err := a.EndCapture(k.Me)
+		k.CaptureFails(err, 904)
+		require.ErrorContains(k, err, fmt.Sprintf("stream %d of device 0 was pulled in", b.Index()))
 	}},
 	{"G15_a_full_list_is_used_again", Graphs, func(k *Kit) {
 		s := k.Stream(ordinary)

@@ -114,6 +114,18 @@ var capturedRecordCases = []testCase{
 		k.comesAfter(g, after)
 		require.NoError(k, g.Close(k.Me))
 	}},
+	{"G15_a_stream_is_joined_by_a_wait_that_was_added", Graphs, func(k *Kit) {
+		a, b := k.Stream(ordinary), k.Stream(ordinary)
+		c := &recorder{capturer: &capturer{k: k}}
+		k.Capture(a)
+		require.NoError(k, b.WaitStream(k.Me, a))
+		one, two := c.record(a), c.record(b)
+		require.True(k, c.add(two, func() {}))
+		c.wait(one, c.note(two))
+		g := k.EndCapture(a)
+		k.comesAfter(g, [][]int{{}})
+		require.NoError(k, g.Close(k.Me))
+	}},
 	{"G15_a_wait_for_which_a_list_has_no_room_makes_room_in_it", Graphs, func(k *Kit) {
 		a, b := k.Stream(ordinary), k.Stream(ordinary)
 		c := &recorder{capturer: &capturer{k: k}}
