@@ -195,7 +195,7 @@ func (c *Capture) openList(s *Stream, op string, list *CapturedCalls) (lane int,
 	if err := c.usableLocked(s, op); err != nil {
 		if c.ended {
 			c.closeCalls()
-			c.rt.captures.takeBack(c) // its end has done that before the list was lent
+			c.rt.captures.takeBack(c) // another thread has ended it since the list was lent to it
 		}
 		return -1, false, err
 	}
@@ -258,7 +258,8 @@ func (c *Capture) lane(s *Stream) int {
 	return len(c.calls.lanes) - 1
 }
 
-// added returns what was added to the list since the last call of it. It is valid until the caller gives the graph's mu up.
+// added returns what was added to the list since it was called last. The caller holds the graph's mu, and uses what it
+// gets no longer than that.
 func (c *Capture) added() []CapturedCall {
 	l := &c.calls
 	if l.list == nil {

@@ -12,16 +12,13 @@ import (
 // looks at the nodes of a graph, or at what the next one of a stream comes after, calls it first.
 // The caller holds the graph's mu.
 func (c *Capture) makeNodes() {
-	queued := c.calls.queued
-	if len(queued) == 0 {
-		queued = c.added()
-	} else {
-		c.takeCalls()
-		queued = c.calls.queued
+	queued := c.added()
+	if len(c.calls.queued) > 0 {
+		queued = append(c.calls.queued, queued...)
 	}
 	g := c.graph
-	records, fills, others := counts(queued)
-	g.reserve(fills + others)
+	records, fills, functions := counts(queued)
+	g.reserve(fills + functions)
 	filled := make([]filledNode, fills)
 	c.calls.records = c.rt.captures.roomForRecords(c.calls.records, records)
 	var first [8]*branch // of the first streams: looking them up takes as long as all the rest of a record or wait
@@ -83,7 +80,7 @@ func counts(queued []CapturedCall) (records, fills, functions int) {
 	return records, fills / fillCalls, functions
 }
 
-// mostRecords bounds the room that is kept for later captures: 128 KiB.
+// mostRecords bounds how many records there is room for in what is kept for later captures: 128 KiB.
 const mostRecords = 1 << 12
 
 // roomForRecords returns records with room for n more.
@@ -113,8 +110,8 @@ func (g *Graph) made() []*Node {
 	return g.nodes
 }
 
-// forgetCalls forgets what was captured and is no node yet, where nothing uses the graph any more: the next capture
-// would take it out of the list.
+// forgetCalls forgets what was captured and is no node yet, where nothing uses the graph any more. Otherwise the next
+// capture would copy it out of the list that it gets.
 func (g *Graph) forgetCalls() {
 	if g.keep.users.Load() > 0 {
 		return

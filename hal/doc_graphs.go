@@ -27,7 +27,8 @@
 //     graph, and a launch on a stream that captures, can be a node of another graph. Where
 //     a node cannot be added, the graph is as it was, and nothing is kept for it.
 //   - G6: What nodes use is kept for as long as the graph, a clone, an executable or a
-//     launch in flight needs it, and then released once.
+//     launch in flight needs it, and then released once: functions of the program by the thread
+//     that closes the last user, where that was collected, else by a thread of the runtime.
 //   - G7: An event recorded as external by a node is recorded by each launch, from the call on
 //     that launches: who waits for it then waits for that node. In the capture it takes the
 //     place of an earlier record, and a wait for it is one for work outside. A wait for an external event is for
