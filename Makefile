@@ -27,10 +27,10 @@ build/fakecuda/libfakecuda.so: $(wildcard cuda/fakecuda/*.[ch])
 		-Wl,-z,nodelete -o $@.new $(filter %.c,$^) && mv $@.new $@
 
 # The same for AscendCL; its headers are this project's own.
-build/fakeacl/libfakeacl.so: $(wildcard npu/fakeacl/*.[ch]) $(wildcard ascend/package/include/acl/*.h)
+build/fakeacl/libfakeacl.so: $(wildcard ascend/fakeacl/*.[ch]) $(wildcard libascendcl/package/include/acl/*.h)
 	mkdir -p $(@D)
 	$(CC) -std=c11 -O2 -g -Wall -Wextra -Werror -fPIC -shared -fvisibility=hidden -pthread \
-		-Iascend/package/include -Wl,-z,nodelete -o $@.new $(filter %.c,$^) && mv $@.new $@
+		-Ilibascendcl/package/include -Wl,-z,nodelete -o $@.new $(filter %.c,$^) && mv $@.new $@
 
 $(VENV)/installed: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -47,7 +47,7 @@ run: build
 	$(BIN)/python examples/graph.py
 
 test: build acl-library graphviz
-	go test -race -shuffle=on ./hal/... ./pybuild ./ascend
+	go test -race -shuffle=on ./hal/... ./pybuild ./libascendcl
 	$(BIN)/python tools/contract.py --check
 	$(BIN)/python tools/stubs.py --check
 	$(PYTEST)
@@ -77,7 +77,7 @@ test-cuda-fake: build
 
 # The backend for Ascend NPUs on its look-alike library: the contract in Go and in Python, and the dialects.
 test-ascend-fake: build
-	go test -race -shuffle=on ./npu
+	go test -race -shuffle=on ./ascend
 	$(PYTEST) --backend=ascend-fake tests/conformance tests/dialects
 	$(PYTEST) tests/ascend/test_backend.py
 
@@ -116,11 +116,11 @@ oracle-cupy-graph: build
 # a CMake package, in build/ascend. It needs Go and a C compiler, and no Python.
 acl-library: build/ascend/lib/libascendcl.so
 
-build/ascend/lib/libascendcl.so: go.mod go.sum $(shell find hal cuda ascend -type f)
-	mkdir -p build/ascend && cp -R ascend/package/. build/ascend
+build/ascend/lib/libascendcl.so: go.mod go.sum $(shell find hal cuda libascendcl -type f)
+	mkdir -p build/ascend && cp -R libascendcl/package/. build/ascend
 	go build -buildmode=c-shared -buildvcs=false -trimpath -o $@.new -ldflags="-s -w -extldflags \
-		'-Wl,--version-script=$(CURDIR)/ascend/exports.map -Wl,-soname,libascendcl.so -Wl,-z,nodelete \
-		-Wl,--wrap=pthread_create'" ./ascend
+		'-Wl,--version-script=$(CURDIR)/libascendcl/exports.map -Wl,-soname,libascendcl.so -Wl,-z,nodelete \
+		-Wl,--wrap=pthread_create'" ./libascendcl
 	rm $(@D)/libascendcl.so.h && mv $@.new $@
 
 # Programs in C and C++ on that library, also compiled with the compiler's sanitizers, and with cmake, which

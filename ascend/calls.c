@@ -1,348 +1,279 @@
-/* The functions of the interface for devices, contexts, streams and events. Each one converts
- * its arguments and calls Go; NULL pointers and codes are Go's business. */
-#include "_cgo_export.h"
-#include "acl/acl_rt.h"
-#include "known.h"
-#include "states.h"
-#include "thread.h"
+#include <errno.h>
+#include <pthread.h>
+#include <time.h>
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
 
-#define HANDLE(pointer) ((uintptr_t)(pointer))
-#define OUT(pointer) ((uintptr_t *)(pointer))
-#define STATUS(pointer) ((int32_t *)(pointer))
-enum { FOREVER = -1 }; /* milliseconds */
+#include "frame.h"
 
-/* Ends a call that was answered without Go. */
-static aclError behind(void)
+#define PLACE(address) ((void *)(uintptr_t)(address))
+
+/* ---- Devices ---- */
+
+na_status na_init(uint32_t *count, int32_t *major, int32_t *minor)
 {
-    lookalike_come_behind();
-    return ACL_SUCCESS;
+    int32_t patch;
+    na_frame frame;
+    na_status status = na_enter(&frame, 0);
+    aclError code = na_api.aclInit(NULL);
+    /* Another library of the process may have started AscendCL: it counts its users. */
+    if (code != ACL_SUCCESS && code != ACL_ERROR_REPEAT_INITIALIZE) status = na_result(NA_aclInit, code);
+    if (status.code == 0 && (code = na_api.aclrtGetVersion(major, minor, &patch)) != ACL_SUCCESS)
+        status = na_result(NA_aclrtGetVersion, code);
+    if (status.code == 0 && (code = na_api.aclrtGetDeviceCount(count)) != ACL_SUCCESS)
+        status = na_result(NA_aclrtGetDeviceCount, code);
+    return na_leave(&frame, status);
 }
 
-aclError aclInit(const char *configPath)
+na_status na_set_device(int32_t device, uintptr_t *ctx)
 {
-    int code = lookalike_enter(__func__, __builtin_return_address(0));
-    if (!code) code = lookalikeInit(ME, (char *)configPath);
-    if (code) return code;
-    lookalike_come_behind();
-    code = lookalike_begun(lookalikeSettings());
-    if (code) lookalikeFinalize(ME);
-    return code;
-}
-
-aclError aclFinalize(void)
-{
-    int code = lookalike_enter(__func__, __builtin_return_address(0));
-    if (!code) code = lookalikeFinalize(ME);
-    return code ? code : lookalike_ended();
-}
-
-aclError aclFinalizeReference(uint64_t *refCount)
-{
-    int code = lookalike_enter(__func__, __builtin_return_address(0));
-    if (!code) code = lookalikeFinalizeReference(ME, refCount);
-    return code || *refCount > 0 ? code : lookalike_ended();
-}
-
-const char *aclGetRecentErrMsg(void)
-{
-    if (lookalike_forked)
-        return "EE9999: error code is 507033.\n        this process was forked after the library was used, and the "
-               "runtime's threads stayed in the parent; start other programs with exec instead";
-    return lookalike_enter(__func__, __builtin_return_address(0)) ? NULL : lookalikeGetRecentErrMsg(ME);
-}
-
-aclError aclrtGetVersion(int32_t *majorVersion, int32_t *minorVersion, int32_t *patchVersion)
-{
-    if (!majorVersion || !minorVersion || !patchVersion) CALL(lookalikeMissing, ME);
-    *majorVersion = ACL_MAJOR_VERSION;
-    *minorVersion = ACL_MINOR_VERSION;
-    *patchVersion = ACL_PATCH_VERSION;
-    return ACL_SUCCESS;
-}
-
-const char *aclrtGetSocName(void)
-{
-    return lookalike_enter(__func__, __builtin_return_address(0)) ? NULL : lookalikeGetSocName();
-}
-
-aclError aclrtPeekAtLastError(aclrtLastErrLevel level) { CALL(lookalikeLastError, ME, (int32_t)level, 0); }
-aclError aclrtGetLastError(aclrtLastErrLevel level) { CALL(lookalikeLastError, ME, (int32_t)level, 1); }
-
-/* -- devices -- */
-
-aclError aclrtSetDevice(int32_t deviceId)
-{
-    lookalike_device_state(deviceId, ACL_RT_DEVICE_STATE_SET_PRE);
-    int code = lookalike_enter(__func__, __builtin_return_address(0));
-    if (!code) code = lookalikeSetDevice(ME, deviceId);
-    if (!code) lookalike_device_state(deviceId, ACL_RT_DEVICE_STATE_SET_POST);
-    lookalike_come_behind();
-    return code;
-}
-
-static aclError reset(const char *function, void *here, int32_t device, int force)
-{
-    lookalike_device_state(device, ACL_RT_DEVICE_STATE_RESET_PRE);
-    int code = lookalike_enter(function, here);
-    if (!code) code = lookalikeResetDevice(ME, device, force);
-    if (!code) lookalike_device_state(device, ACL_RT_DEVICE_STATE_RESET_POST);
-    lookalike_come_behind();
-    return code;
-}
-
-aclError aclrtResetDevice(int32_t deviceId) { return reset(__func__, __builtin_return_address(0), deviceId, 0); }
-aclError aclrtResetDeviceForce(int32_t deviceId) { return reset(__func__, __builtin_return_address(0), deviceId, 1); }
-aclError aclrtGetDevice(int32_t *deviceId) { CALL(lookalikeGetDevice, ME, deviceId); }
-aclError aclrtGetDeviceCount(uint32_t *count) { CALL(lookalikeGetDeviceCount, ME, count); }
-
-aclError aclrtGetRunMode(aclrtRunMode *runMode)
-{
-    if (!runMode) CALL(lookalikeMissing, ME);
-    *runMode = ACL_HOST; /* the program always runs beside the device */
-    return ACL_SUCCESS;
-}
-
-aclError aclrtSetTsDevice(aclrtTsId tsId) { CALL(lookalikeSetTsDevice, ME, (int32_t)tsId); }
-aclError aclrtSynchronizeDevice(void) { WAIT(lookalikeSynchronizeDevice, ME, FOREVER); }
-aclError aclrtSynchronizeDeviceWithTimeout(int32_t timeout) { WAIT(lookalikeSynchronizeDevice, ME, timeout); }
-
-aclError aclrtQueryDeviceStatus(int32_t deviceId, aclrtDeviceStatus *status)
-{
-    CALL(lookalikeQueryDeviceStatus, ME, deviceId, STATUS(status));
-}
-
-aclError aclrtDeviceTaskAbort(int32_t deviceId, uint32_t timeout)
-{
-    WAIT(lookalikeDeviceTaskAbort, ME, deviceId, timeout);
-}
-
-aclError aclrtDeviceGetStreamPriorityRange(int32_t *leastPriority, int32_t *greatestPriority)
-{
-    if (leastPriority) *leastPriority = 7;
-    if (greatestPriority) *greatestPriority = 0;
-    return ACL_SUCCESS;
-}
-
-aclError aclrtGetDeviceInfo(uint32_t deviceId, aclrtDevAttr attr, int64_t *value)
-{
-    CALL(lookalikeGetDeviceInfo, ME, deviceId, (int32_t)attr, value);
-}
-
-aclError aclrtGetDeviceUtilizationRate(int32_t deviceId, aclrtUtilizationInfo *utilization)
-{
-    CALL(lookalikeGetDeviceUtilizationRate, ME, deviceId, utilization);
-}
-
-aclError aclrtDeviceCanAccessPeer(int32_t *canAccessPeer, int32_t deviceId, int32_t peerDeviceId)
-{
-    CALL(lookalikeDeviceCanAccessPeer, ME, canAccessPeer, deviceId, peerDeviceId);
-}
-
-aclError aclrtDeviceEnablePeerAccess(int32_t peerDeviceId, uint32_t flags)
-{
-    CALL(lookalikeDevicePeerAccess, ME, peerDeviceId, flags, 1);
-}
-
-aclError aclrtDeviceDisablePeerAccess(int32_t peerDeviceId) { CALL(lookalikeDevicePeerAccess, ME, peerDeviceId, 0, 0); }
-
-/* -- contexts -- */
-
-aclError aclrtCreateContext(aclrtContext *context, int32_t deviceId)
-{
-    CALL(lookalikeCreateContext, ME, OUT(context), deviceId);
-}
-
-aclError aclrtDestroyContext(aclrtContext context) { CALL(lookalikeDestroyContext, ME, HANDLE(context)); }
-aclError aclrtSetCurrentContext(aclrtContext context) { CALL(lookalikeSetCurrentContext, ME, HANDLE(context)); }
-aclError aclrtGetCurrentContext(aclrtContext *context) { CALL(lookalikeGetCurrentContext, ME, OUT(context), 0); }
-aclError aclrtCtxGetCurrentDefaultStream(aclrtStream *stream) { CALL(lookalikeGetCurrentContext, ME, OUT(stream), 1); }
-
-/* -- streams -- */
-
-static aclError create(const char *function, void *here, aclrtStream *stream, uint32_t priority, uint32_t flag)
-{
-    int code = lookalike_enter(function, here);
-    if (!code) code = lookalikeCreateStream(ME, OUT(stream), priority, flag);
-    lookalike_come_behind();
-    if (!code) lookalike_stream_state(*stream, ACL_RT_STREAM_STATE_CREATE_POST);
-    return code;
-}
-
-aclError aclrtCreateStream(aclrtStream *stream) { return create(__func__, __builtin_return_address(0), stream, 0, 0); }
-
-aclError aclrtCreateStreamWithConfig(aclrtStream *stream, uint32_t priority, uint32_t flag)
-{
-    return create(__func__, __builtin_return_address(0), stream, priority, flag);
-}
-
-static aclError destroy(const char *function, void *here, aclrtStream stream, int force)
-{
-    if (stream != NULL) lookalike_stream_state(stream, ACL_RT_STREAM_STATE_DESTROY_PRE);
-    int code = lookalike_enter(function, here);
-    if (!code) code = lookalikeDestroyStream(ME, HANDLE(stream), force);
-    if (code == LOOKALIKE_WAITS) {
-        lookalike_note_stack();
-        code = lookalikeGoOn(ME);
+    na_frame frame;
+    na_status status = na_enter(&frame, 0);
+    aclrtContext made = NULL;
+    if (na_api.aclrtGetCurrentContext(&frame.before) != ACL_SUCCESS) frame.before = NULL;
+    aclError code = na_api.aclrtSetDevice(device);
+    if (code != ACL_SUCCESS) status = na_result(NA_aclrtSetDevice, code);
+    if (status.code == 0 && (code = na_api.aclrtGetCurrentContext(&made)) != ACL_SUCCESS) {
+        status = na_result(NA_aclrtGetCurrentContext, code);
+        (void)na_api.aclrtResetDevice(device);
     }
-    lookalike_come_behind();
-    return code;
+    *ctx = (uintptr_t)made;
+    return na_leave(&frame, status);
 }
 
-aclError aclrtDestroyStream(aclrtStream stream) { return destroy(__func__, __builtin_return_address(0), stream, 0); }
-aclError aclrtDestroyStreamForce(aclrtStream stream) { return destroy(__func__, __builtin_return_address(0), stream, 1); }
+na_status na_reset_device(int32_t device) { NA_ONE(0, aclrtResetDevice, device); }
 
-aclError aclrtSynchronizeStream(aclrtStream stream)
+const char *na_soc_name(void) { return na_api.aclrtGetSocName != NULL ? na_api.aclrtGetSocName() : NULL; }
+
+na_status na_uuid(int32_t device, unsigned char *uuid) { NA_ONE(0, aclrtDeviceGetUuid, device, (aclrtUuid *)uuid); }
+
+na_status na_device_info(int32_t device, int32_t attribute, int64_t *value)
 {
-    if (lookalike_stream_finished(HANDLE(stream))) return behind();
-    WAIT(lookalikeSynchronizeStream, ME, HANDLE(stream), FOREVER);
+    NA_ONE(0, aclrtGetDeviceInfo, (uint32_t)device, (aclrtDevAttr)attribute, value);
 }
 
-aclError aclrtSynchronizeStreamWithTimeout(aclrtStream stream, int32_t timeout)
+na_status na_can_access(uintptr_t ctx, int32_t device, int32_t peer, int32_t *can)
 {
-    WAIT(lookalikeSynchronizeStream, ME, HANDLE(stream), timeout);
+    NA_ONE(ctx, aclrtDeviceCanAccessPeer, can, device, peer);
 }
 
-aclError aclrtStreamQuery(aclrtStream stream, aclrtStreamStatus *status)
+na_status na_enable_peer(uintptr_t ctx, int32_t peer) { NA_ONE(ctx, aclrtDeviceEnablePeerAccess, peer, 0); }
+
+/* ---- Streams and events ---- */
+
+na_status na_stream_new(uintptr_t ctx, uint32_t priority, uintptr_t *stream)
 {
-    int idle = status != NULL ? lookalike_stream_idle(HANDLE(stream)) : -1;
-    if (idle >= 0) {
-        *status = idle ? ACL_STREAM_STATUS_COMPLETE : ACL_STREAM_STATUS_NOT_READY;
-        return behind();
+    NA_ONE(ctx, aclrtCreateStreamWithConfig, (aclrtStream *)stream, priority, ACL_STREAM_FAST_LAUNCH);
+}
+
+na_status na_stream_destroy(uintptr_t ctx, uintptr_t stream) { NA_ONE(ctx, aclrtDestroyStream, PLACE(stream)); }
+
+static aclError query_stream(uintptr_t stream)
+{
+    aclrtStreamStatus found;
+    aclError code = na_api.aclrtStreamQuery(PLACE(stream), &found);
+    return code != ACL_SUCCESS || found == ACL_STREAM_STATUS_COMPLETE ? code : NA_NOT_READY;
+}
+
+static aclError query_event(uintptr_t event)
+{
+    aclrtEventRecordedStatus found;
+    aclError code = na_api.aclrtQueryEventStatus(PLACE(event), &found);
+    return code != ACL_SUCCESS || found == ACL_EVENT_RECORDED_STATUS_COMPLETE ? code : NA_NOT_READY;
+}
+
+static na_status answer(int function, aclError code)
+{
+    return code == NA_NOT_READY ? (na_status){code, function, NULL} : na_result(function, code);
+}
+
+na_status na_stream_query(uintptr_t ctx, uintptr_t stream)
+{
+    na_frame frame;
+    na_status status = na_enter(&frame, stream == 0 ? ctx : 0); /* only the default stream is a context's */
+    if (status.code == 0) status = answer(NA_aclrtStreamQuery, query_stream(stream));
+    return na_leave(&frame, status);
+}
+
+na_status na_event_query(uintptr_t event)
+{
+    na_frame frame;
+    na_enter(&frame, 0);
+    return na_leave(&frame, answer(NA_aclrtQueryEventStatus, query_event(event)));
+}
+
+na_status na_event_new(uintptr_t ctx, uint32_t flags, uintptr_t *event)
+{
+    NA_ONE(ctx, aclrtCreateEventExWithFlag, (aclrtEvent *)event, flags);
+}
+
+na_status na_old_event_new(uintptr_t ctx, uintptr_t *event)
+{
+    NA_ONE(ctx, aclrtCreateEventWithFlag, (aclrtEvent *)event, ACL_EVENT_SYNC);
+}
+
+na_status na_event_destroy(uintptr_t ctx, uintptr_t event) { NA_ONE(ctx, aclrtDestroyEvent, PLACE(event)); }
+
+na_status na_record(uintptr_t ctx, uintptr_t event, uintptr_t stream)
+{
+    NA_ONE(ctx, aclrtRecordEvent, PLACE(event), PLACE(stream));
+}
+
+na_status na_wait(uintptr_t ctx, uintptr_t stream, uintptr_t event)
+{
+    NA_ONE(ctx, aclrtStreamWaitEvent, PLACE(stream), PLACE(event));
+}
+
+na_status na_reset_event(uintptr_t ctx, uintptr_t event, uintptr_t stream)
+{
+    NA_ONE(ctx, aclrtResetEvent, PLACE(event), PLACE(stream));
+}
+
+na_status na_elapsed(uintptr_t ctx, uintptr_t start, uintptr_t end, float *ms)
+{
+    NA_ONE(ctx, aclrtEventElapsedTime, ms, PLACE(start), PLACE(end));
+}
+
+na_status na_timestamp(uintptr_t ctx, uintptr_t event, uint64_t *us)
+{
+    NA_ONE(ctx, aclrtEventGetTimestamp, PLACE(event), us);
+}
+
+/* ---- Waits ---- */
+
+static int64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* Returns 1 if a signal ended the sleep early. Linux adds up to 50 us of slack to each sleep, so the
+ * thread asks for less during short ones. */
+static int sleep_ns(int64_t ns)
+{
+    struct timespec t = {ns / 1000000000, ns % 1000000000};
+#ifdef __linux__
+    enum { LEAST_SLACK = 1000, LONG_SLEEP = 500000 };
+    int slack = ns < LONG_SLEEP ? prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0) : 0;
+    int less = slack > LEAST_SLACK && prctl(PR_SET_TIMERSLACK, LEAST_SLACK, 0, 0, 0) == 0;
+#endif
+    int woken = nanosleep(&t, NULL) != 0 && errno == EINTR;
+#ifdef __linux__
+    if (less) (void)prctl(PR_SET_TIMERSLACK, slack, 0, 0, 0);
+#endif
+    return woken;
+}
+
+/* Of package park, which is part of every program that links this package. */
+extern int hs_park_signaled(void) __attribute__((weak));
+static int interrupted(int woken) { return woken && hs_park_signaled && hs_park_signaled(); }
+
+int na_pause(void)
+{
+    void *lock = na_unlock();
+    int ended = interrupted(sleep_ns(5000));
+    na_relock(lock);
+    return ended;
+}
+
+na_status na_await(uintptr_t event, int64_t limit, int64_t spin)
+{
+    enum { SHORTEST_PAUSE = 5000, LONGEST_PAUSE = 200000, ROUND = 100000000 };
+    na_frame frame;
+    na_enter(&frame, 0);
+    int64_t start = now_ns();
+    int limited = limit >= 0; /* only the callers of these expect an early end */
+    if (!limited) limit = ROUND;
+    aclError code;
+    while ((code = query_event(event)) == NA_NOT_READY) {
+        int64_t waited = now_ns() - start;
+        if (waited >= limit) break;
+        if (waited < spin) continue;
+        int64_t ns = waited / 16; /* a wait ends late by a small part of its length at most */
+        if (ns < SHORTEST_PAUSE) ns = SHORTEST_PAUSE;
+        if (ns > LONGEST_PAUSE) ns = LONGEST_PAUSE;
+        if (interrupted(sleep_ns(ns < limit - waited ? ns : limit - waited)) && limited) break;
     }
-    CALL(lookalikeStreamQuery, ME, HANDLE(stream), STATUS(status));
+    return na_leave(&frame, answer(NA_aclrtQueryEventStatus, code));
 }
 
-aclError aclrtStreamAbort(aclrtStream stream) { CALL(lookalikeStreamAbort, ME, HANDLE(stream)); }
+uintptr_t na_self(void) { return (uintptr_t)pthread_self(); }
 
-aclError aclrtStreamWaitEvent(aclrtStream stream, aclrtEvent event)
+/* ---- Memory ---- */
+
+na_status na_alloc(uintptr_t ctx, uint64_t size, uint64_t *address)
 {
-    lookalike_come_before();
-    if (lookalike_wait_event(HANDLE(stream), HANDLE(event))) return behind();
-    CALL(lookalikeStreamWaitEvent, ME, HANDLE(stream), HANDLE(event), 0, 1);
+    NA_ONE(ctx, aclrtMalloc, (void **)address, size, ACL_MEM_MALLOC_HUGE_FIRST);
 }
 
-aclError aclrtStreamWaitEventWithTimeout(aclrtStream stream, aclrtEvent event, int32_t timeout)
+na_status na_free(uintptr_t ctx, uint64_t address) { NA_ONE(ctx, aclrtFree, PLACE(address)); }
+
+na_status na_info(uintptr_t ctx, uint64_t *free, uint64_t *total)
 {
-    CALL(lookalikeStreamWaitEvent, ME, HANDLE(stream), HANDLE(event), timeout, 0);
+    NA_ONE(ctx, aclrtGetMemInfo, ACL_HBM_MEM, (size_t *)free, (size_t *)total);
 }
 
-aclError aclrtStreamGetId(aclrtStream stream, int32_t *streamId)
+na_status na_host_alloc(uintptr_t ctx, uint64_t size, uint64_t *address)
 {
-    CALL(lookalikeStreamFigure, ME, HANDLE(stream), 0, (uint32_t *)streamId);
+    NA_ONE(ctx, aclrtMallocHost, (void **)address, size);
 }
 
-aclError aclrtStreamGetPriority(aclrtStream stream, uint32_t *priority)
+na_status na_host_free(uintptr_t ctx, uint64_t address) { NA_ONE(ctx, aclrtFreeHost, PLACE(address)); }
+
+na_status na_register(uintptr_t ctx, uint64_t address, uint64_t size)
 {
-    CALL(lookalikeStreamFigure, ME, HANDLE(stream), 1, priority);
+    NA_ONE(ctx, aclrtHostRegisterV2, PLACE(address), size, ACL_HOST_REG_PINNED);
 }
 
-aclError aclrtStreamGetFlags(aclrtStream stream, uint32_t *flags)
+na_status na_unregister(uintptr_t ctx, uint64_t address) { NA_ONE(ctx, aclrtHostUnregister, PLACE(address)); }
+
+na_status na_copy(uintptr_t ctx, uintptr_t stream, const na_rows *r)
 {
-    CALL(lookalikeStreamFigure, ME, HANDLE(stream), 2, flags);
+    if (r->height == 1)
+        NA_ONE(ctx, aclrtMemcpyAsync, PLACE(r->dst), r->width, PLACE(r->src), r->width, (aclrtMemcpyKind)r->kind,
+               PLACE(stream));
+    NA_ONE(ctx, aclrtMemcpy2dAsync, PLACE(r->dst), r->dpitch, PLACE(r->src), r->spitch, r->width, r->height,
+           (aclrtMemcpyKind)r->kind, PLACE(stream));
 }
 
-aclError aclrtGetStreamAvailableNum(uint32_t *streamCount) { CALL(lookalikeGetStreamAvailableNum, ME, streamCount); }
-
-aclError aclrtSetStreamAttribute(aclrtStream stream, aclrtStreamAttr attribute, aclrtStreamAttrValue *value)
+na_status na_memset(uintptr_t ctx, uintptr_t stream, uint64_t address, int32_t value, uint64_t size)
 {
-    if (!value) CALL(lookalikeMissing, ME);
-    uint64_t number = attribute == ACL_STREAM_ATTR_FAILURE_MODE ? value->failureMode : value->overflowSwitch;
-    CALL(lookalikeSetStreamAttribute, ME, HANDLE(stream), (int32_t)attribute, number);
+    NA_ONE(ctx, aclrtMemsetAsync, PLACE(address), size, value, size, PLACE(stream));
 }
 
-aclError aclrtGetStreamAttribute(aclrtStream stream, aclrtStreamAttr attribute, aclrtStreamAttrValue *value)
+na_status na_value_write(uintptr_t ctx, uintptr_t stream, uint64_t address, uint64_t value)
 {
-    if (!value) CALL(lookalikeMissing, ME);
-    int code = lookalike_enter(__func__, __builtin_return_address(0));
-    uint64_t number = 0;
-    if (!code) code = lookalikeGetStreamAttribute(ME, HANDLE(stream), (int32_t)attribute, &number);
-    if (code) return code;
-    *value = (aclrtStreamAttrValue){.reserve = {0}};
-    if (attribute == ACL_STREAM_ATTR_FAILURE_MODE) value->failureMode = number;
-    else value->overflowSwitch = (uint32_t)number;
-    return ACL_SUCCESS;
+    NA_ONE(ctx, aclrtValueWrite, PLACE(address), value, 0, PLACE(stream));
 }
 
-aclError aclrtSetStreamFailureMode(aclrtStream stream, uint64_t mode)
+na_status na_value_wait(uintptr_t ctx, uintptr_t stream, uint64_t address, uint64_t value, uint32_t how)
 {
-    CALL(lookalikeSetStreamAttribute, ME, HANDLE(stream), ACL_STREAM_ATTR_FAILURE_MODE, mode);
+    NA_ONE(ctx, aclrtValueWait, PLACE(address), value, how, PLACE(stream));
 }
 
-aclError aclrtSetStreamOverflowSwitch(aclrtStream stream, uint32_t flag)
+void na_host_copy(const na_rows *r)
 {
-    CALL(lookalikeSetStreamAttribute, ME, HANDLE(stream), ACL_STREAM_ATTR_FLOAT_OVERFLOW_CHECK, flag);
+    for (uint64_t row = 0; row < r->height; row++)
+        memmove(PLACE(r->dst + row * r->dpitch), PLACE(r->src + row * r->spitch), r->width);
 }
 
-aclError aclrtGetStreamOverflowSwitch(aclrtStream stream, uint32_t *flag)
+void na_host_fill(uint64_t dst, uint64_t count, uint32_t value, int size)
 {
-    aclrtStreamAttrValue value;
-    if (!flag) CALL(lookalikeMissing, ME);
-    int code = aclrtGetStreamAttribute(stream, ACL_STREAM_ATTR_FLOAT_OVERFLOW_CHECK, &value);
-    if (!code) *flag = value.overflowSwitch;
-    return code;
+    uint16_t half = (uint16_t)value;
+    if (size == 1) memset(PLACE(dst), (int)value, count);
+    else if (size == 2)
+        for (uint64_t i = 0; i < count; i++) memcpy(PLACE(dst + 2 * i), &half, 2);
+    else
+        for (uint64_t i = 0; i < count; i++) memcpy(PLACE(dst + 4 * i), &value, 4);
 }
 
-aclError aclrtSetOpWaitTimeout(uint32_t timeout) { CALL(lookalikeSetOpWaitTimeout, ME, timeout); }
+uint64_t na_host_load(uint64_t address) { return __atomic_load_n((uint64_t *)PLACE(address), __ATOMIC_ACQUIRE); }
 
-/* -- events -- */
-
-aclError aclrtCreateEvent(aclrtEvent *event) { CALL(lookalikeCreateEvent, ME, OUT(event), 0, 0); }
-aclError aclrtCreateEventWithFlag(aclrtEvent *event, uint32_t flag) { CALL(lookalikeCreateEvent, ME, OUT(event), 1, flag); }
-aclError aclrtCreateEventExWithFlag(aclrtEvent *event, uint32_t flag) { CALL(lookalikeCreateEvent, ME, OUT(event), 2, flag); }
-aclError aclrtDestroyEvent(aclrtEvent event) { CALL(lookalikeDestroyEvent, ME, HANDLE(event)); }
-
-aclError aclrtRecordEvent(aclrtEvent event, aclrtStream stream)
+void na_host_store(uint64_t address, uint64_t value)
 {
-    lookalike_come_before();
-    if (lookalike_record(HANDLE(event), HANDLE(stream))) return behind();
-    CALL(lookalikeRecordEvent, ME, HANDLE(event), HANDLE(stream));
+    __atomic_store_n((uint64_t *)PLACE(address), value, __ATOMIC_RELEASE);
 }
 
-aclError aclrtResetEvent(aclrtEvent event, aclrtStream stream)
-{
-    CALL(lookalikeResetEvent, ME, HANDLE(event), HANDLE(stream));
-}
-
-aclError aclrtQueryEvent(aclrtEvent event, aclrtEventStatus *status)
-{
-    CALL(lookalikeQueryEvent, ME, HANDLE(event), 0, STATUS(status));
-}
-
-aclError aclrtQueryEventStatus(aclrtEvent event, aclrtEventRecordedStatus *status)
-{
-    int done = status != NULL ? lookalike_event_done(HANDLE(event)) : -1;
-    if (done >= 0) {
-        *status = done ? ACL_EVENT_RECORDED_STATUS_COMPLETE : ACL_EVENT_RECORDED_STATUS_NOT_READY;
-        return behind();
-    }
-    CALL(lookalikeQueryEvent, ME, HANDLE(event), 1, STATUS(status));
-}
-
-aclError aclrtQueryEventWaitStatus(aclrtEvent event, aclrtEventWaitStatus *status)
-{
-    CALL(lookalikeQueryEvent, ME, HANDLE(event), 2, STATUS(status));
-}
-
-aclError aclrtSynchronizeEvent(aclrtEvent event)
-{
-    if (lookalike_event_done(HANDLE(event)) == 1) return behind();
-    WAIT(lookalikeSynchronizeEvent, ME, HANDLE(event), FOREVER);
-}
-
-aclError aclrtSynchronizeEventWithTimeout(aclrtEvent event, int32_t timeout)
-{
-    WAIT(lookalikeSynchronizeEvent, ME, HANDLE(event), timeout);
-}
-
-aclError aclrtEventElapsedTime(float *ms, aclrtEvent startEvent, aclrtEvent endEvent)
-{
-    CALL(lookalikeEventElapsedTime, ME, ms, HANDLE(startEvent), HANDLE(endEvent));
-}
-
-aclError aclrtEventGetTimestamp(aclrtEvent event, uint64_t *timestamp)
-{
-    CALL(lookalikeEventGetTimestamp, ME, HANDLE(event), timestamp);
-}
-
-aclError aclrtGetEventId(aclrtEvent event, uint32_t *eventId) { CALL(lookalikeGetEventId, ME, HANDLE(event), eventId); }
-aclError aclrtGetEventAvailNum(uint32_t *eventCount) { CALL(lookalikeGetEventAvailNum, ME, eventCount); }
+void na_host_native(uint64_t fn, uint64_t arg) { ((void (*)(void *))(uintptr_t)fn)(PLACE(arg)); }

@@ -1,254 +1,206 @@
-package main
+package ascend
 
-// #include <stdlib.h>
-// #include <string.h>
-// #include "acl/acl_rt_types.h"
+/*
+#include "calls.h"
+*/
 import "C"
 
 import (
-	"errors"
-	"unsafe"
+	"sync"
 
-	"halstream/hal"
 	"halstream/hal/driver"
 )
 
-// copyOf is what a program asks to copy.
-type copyOf struct {
-	dst, dstMax, dpitch, src, spitch, width, height C.uint64_t
-	kind                                            C.int32_t
+// Copy implements driver.Stream. Pageable memory goes through pinned memory of this package: the library would
+// block the caller until the stream is done, and no limit and no signal ends that wait.
+func (s *Stream) Copy(c driver.Copy) (driver.Point, error) {
+	const doing = "copy"
+	return nil, s.enqueue(c.Tag, doing, func() error {
+		switch {
+		case c.To != driver.OnDevice && c.From != driver.OnDevice:
+			return s.hostCopy(c, doing)
+		case c.Release != 0:
+			return s.copyFromStage(c, doing)
+		case c.From == driver.Pageable:
+			addr, err := s.dev.Stage(c.Width * c.Height)
+			if err != nil {
+				return err
+			}
+			hostCopy(addr, c.Src, c.Width, c.SrcPitch, c.Width, c.Height)
+			c.Src, c.SrcPitch, c.Release = addr, c.Width, addr
+			if err := s.copyFromStage(c, doing); err != nil {
+				s.dev.Unstage(addr)
+				return err
+			}
+			return nil
+		case c.To == driver.Pageable:
+			return s.copyToStage(c, doing)
+		}
+		if c.Before != nil {
+			if err := s.launch(s.working("a look at the source of a copy", c.Before, func() {}), doing); err != nil {
+				return err
+			}
+		}
+		return s.copy(c, doing)
+	})
 }
 
-// check refuses a copy that cannot be one of any memory.
-func (k *copyOf) check() error {
-	switch {
-	case k.dst == 0:
-		return missing("the target")
-	case k.src == 0:
-		return missing("the source")
-	case k.kind < C.ACL_MEMCPY_HOST_TO_HOST || k.kind > C.ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE:
-		return refuse(invalidParam, "there is no kind of copy %d", k.kind)
-	case k.width > k.dstMax:
-		return refuse(paramInvalid, "%d bytes do not fit a target of %d", k.width, k.dstMax)
-	case k.height > 0 && max(k.dpitch, k.spitch) >= (1<<63)/k.height:
-		// The rows could not be in any memory, and the sizes would not fit 64 bits.
-		return refuse(paramInvalid, "%d rows at this pitch fit no memory", k.height)
+// copy enqueues a copy that the library can do. Planes within devices are copied row by row: only few chips can
+// do it at once.
+func (s *Stream) copy(c driver.Copy, doing string) error {
+	rows := C.na_rows{
+		dst: C.uint64_t(c.Dst), src: C.uint64_t(c.Src), dpitch: C.uint64_t(c.DstPitch), spitch: C.uint64_t(c.SrcPitch),
+		width: C.uint64_t(c.Width), height: C.uint64_t(c.Height), kind: C.ACL_MEMCPY_DEVICE_TO_DEVICE,
 	}
+	switch {
+	case c.From != driver.OnDevice:
+		rows.kind = C.ACL_MEMCPY_HOST_TO_DEVICE
+	case c.To != driver.OnDevice:
+		rows.kind = C.ACL_MEMCPY_DEVICE_TO_HOST
+	default:
+		for _, other := range []int{c.SrcDevice, c.DstDevice} {
+			if err := s.dev.reach(other); err != nil {
+				return err
+			}
+		}
+		if c.Height > 1 {
+			rows.height = 1
+			return s.copyRows(rows, c.Height, doing)
+		}
+	}
+	return s.took(C.na_copy(s.dev.ctx(), s.h, &rows), doing)
+}
+
+// copyRows enqueues a copy row by row. Where the library refuses a row behind others, the copy counts as enqueued, and the
+// error is the stream's: rows that are pending use the memory.
+func (s *Stream) copyRows(row C.na_rows, height uint64, doing string) error {
+	for i := range height {
+		if err := s.dev.check(C.na_copy(s.dev.ctx(), s.h, &row), doing); err != nil {
+			if i == 0 {
+				return err
+			}
+			s.fail(err.(*driver.Error))
+			break
+		}
+		row.dst += row.dpitch
+		row.src += row.spitch
+	}
+	s.enqueued.Add(1)
 	return nil
 }
 
-// directed refuses memory that is not what the kind of the copy says, and returns the kind
-// of the source's.
-func (k *copyOf) directed() (hal.MemoryKind, error) {
-	source, err := kindAt(C.uintptr_t(k.src))
-	if err != nil {
-		return 0, err
+// reach lets the device use the memory of another one, once.
+func (d *Device) reach(other int) error {
+	if other == d.ordinal || other < 0 {
+		return nil
 	}
-	target, err := kindAt(C.uintptr_t(k.dst))
-	if err != nil {
-		return 0, err
+	if _, done := d.peers.Load(other); done {
+		return nil
 	}
-	from, to := source == hal.DeviceMemory, target == hal.DeviceMemory
-	wantFrom, wantTo := from, to
-	switch k.kind {
-	case C.ACL_MEMCPY_HOST_TO_HOST:
-		wantFrom, wantTo = false, false
-	case C.ACL_MEMCPY_HOST_TO_DEVICE, C.ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE:
-		wantFrom, wantTo = false, true
-	case C.ACL_MEMCPY_DEVICE_TO_HOST:
-		wantFrom, wantTo = true, false
-	case C.ACL_MEMCPY_DEVICE_TO_DEVICE:
-		wantFrom, wantTo = true, true
-	}
-	if wantFrom != from || wantTo != to {
-		return 0, refuse(paramInvalid, "kind %d is another direction than from %s to %s memory", k.kind, source, target)
-	}
-	if !from && !to {
-		return 0, refuse(featureNotSupported, "a stream does not copy from host to host; use aclrtMemcpy")
-	}
-	return source, nil
-}
-
-func (k *copyOf) spec() hal.CopySpec {
-	return hal.CopySpec{Dst: uint64(k.dst), DstPitch: uint64(k.dpitch), Src: uint64(k.src), SrcPitch: uint64(k.spitch),
-		Width: uint64(k.width), Height: uint64(k.height)}
-}
-
-// copied waits for a copy that is not asynchronous.
-func copied(s *hal.Stream, p driver.Point, err error) error {
-	if err != nil || p == nil {
+	if err := d.drv.Enable(d.ordinal, other); err != nil {
 		return err
 	}
-	p.Wait(driver.Forever)
-	if err := s.Failure(); err != nil { // an abort may have dropped the copy
-		return err
-	}
-	return s.Device().Lost()
+	d.peers.Store(other, true)
+	return nil
 }
 
-// aside runs f on a stream of the current context that has no order with others, and waits for it.
-func (c *caller) aside(f func(s *hal.Stream) error) error {
-	now, err := c.current()
+// copyFromStage copies from memory of Stage, which is released when the copy is done. On an error the caller still owns it.
+func (s *Stream) copyFromStage(c driver.Copy, doing string) error {
+	if err := s.copy(c, doing); err != nil {
+		return err
+	}
+	if p, err := s.point(doing); err == nil {
+		s.dev.staged.add(p, c.Release)
+	} // without a mark the end of the copy is not seen: the stage is not freed
+	return nil
+}
+
+// copyToStage copies to pinned memory, and from there on a host thread in stream order, so that the copy completes whether or
+// not a thread waits for it.
+func (s *Stream) copyToStage(c driver.Copy, doing string) error {
+	d := s.dev
+	addr, err := d.Stage(c.Width * c.Height)
 	if err != nil {
 		return err
 	}
-	if err := now.Device().Runtime().CheckUnsafe(c.t, "wait for a copy"); err != nil {
+	target, pitch := c.Dst, c.DstPitch
+	c.Dst, c.DstPitch = addr, c.Width
+	if err := s.copy(c, doing); err != nil {
+		d.Unstage(addr)
 		return err
 	}
-	s, err := now.beside(c.t)
+	take := func() {
+		hostCopy(target, addr, pitch, c.Width, c.Width, c.Height)
+		d.Unstage(addr)
+	}
+	err = s.launch(s.working("the end of a copy to pageable memory", take, func() { d.Unstage(addr) }), doing)
 	if err != nil {
-		return err
-	}
-	if err := f(s); err != nil {
-		return err
-	}
-	done, err := s.Synchronize(c.t, driver.Forever)
-	return waited(done, err, streamSyncTimeout, s.Device(), -1)
-}
-
-// inCapture is the error of an asynchronous copy: in a capture one of pageable memory is refused as what blocks the host is.
-func inCapture(err error) error {
-	var e *hal.Error
-	if errors.As(err, &e) && e.Kind == driver.Capture && e.Code == 900 {
-		return refuse(captureNotSupported, "%v", err)
+		if p, refused := s.point(doing); refused == nil { // the copy to the stage is pending
+			d.staged.add(p, addr)
+		}
 	}
 	return err
 }
 
-// unsafeInCapture is the code of a call that a capture refuses because the host would wait.
-var unsafeInCapture = kindCode{driver.Capture, captureNotSupported}
-
-//export lookalikeMemcpy
-func lookalikeMemcpy(me C.uint32_t, dst, dstMax, src, count C.uint64_t, kind C.int32_t) C.int {
-	return call(me, func(c *caller) error {
-		if count == 0 {
-			return nil
+// hostCopy copies between two ranges of host memory in stream order, on a host thread: AscendCL refuses such copies.
+func (s *Stream) hostCopy(c driver.Copy, doing string) error {
+	release := func() {
+		if c.Release != 0 {
+			s.dev.Unstage(c.Release)
 		}
-		k := copyOf{dst: dst, dstMax: dstMax, src: src, width: count, kind: kind}
-		if err := k.check(); err != nil {
-			return err
-		}
-		if dst == src {
-			_, err := c.t.Context()
-			return err
-		}
-		return c.aside(func(s *hal.Stream) error {
-			p, err := s.Copy(c.t, k.spec())
-			return copied(s, p, err)
-		})
-	}, unsafeInCapture)
-}
-
-//export lookalikeMemcpyAsync
-func lookalikeMemcpyAsync(me C.uint32_t, dst, dstMax, src, count C.uint64_t, kind C.int32_t, handle C.uintptr_t) C.int {
-	return call(me, func(c *caller) error {
-		if count == 0 {
-			return nil
-		}
-		k := copyOf{dst: dst, dstMax: dstMax, src: src, width: count, kind: kind}
-		if err := k.check(); err != nil {
-			return err
-		}
-		s, err := c.streamOf(handle)
-		if err != nil {
-			return err
-		}
-		source, err := k.directed()
-		if err != nil {
-			return err
-		}
-		if kind != C.ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE || source != hal.Pinned {
-			p, err := s.CopyAs(c.t, k.spec(), hal.StagedCopy)
-			return copied(s.Stream, p, inCapture(err))
-		}
-		// The program may change the source at once: a pageable copy of it is what the stream reads.
-		staged := C.malloc(C.size_t(count))
-		if staged == nil {
-			return driver.Errorf(driver.OutOfMemory, "copy", "there is no memory for a copy of %d bytes", count)
-		}
-		defer C.free(staged)
-		C.memcpy(staged, *(*unsafe.Pointer)(unsafe.Pointer(&src)), C.size_t(count))
-		k.src = C.uint64_t(uintptr(staged))
-		p, err := s.Copy(c.t, k.spec())
-		return copied(s.Stream, p, inCapture(err))
-	})
-}
-
-//export lookalikeMemcpy2d
-func lookalikeMemcpy2d(me C.uint32_t, dst, dpitch, src, spitch, width, height C.uint64_t, kind C.int32_t) C.int {
-	return call(me, func(c *caller) error {
-		if width == 0 || height == 0 {
-			return nil
-		}
-		k := copyOf{dst, min(dpitch, spitch), dpitch, src, spitch, width, height, kind}
-		if err := k.check(); err != nil {
-			return err
-		}
-		if _, err := k.directed(); err != nil {
-			return err
-		}
-		return c.aside(func(s *hal.Stream) error {
-			p, err := s.Copy(c.t, k.spec())
-			return copied(s, p, err)
-		})
-	}, unsafeInCapture)
-}
-
-//export lookalikeMemcpy2dAsync
-func lookalikeMemcpy2dAsync(me C.uint32_t, dst, dpitch, src, spitch, width, height C.uint64_t, kind C.int32_t, handle C.uintptr_t) C.int {
-	return call(me, func(c *caller) error {
-		if width == 0 || height == 0 {
-			return nil
-		}
-		s, err := c.streamOf(handle)
-		if err != nil {
-			return err
-		}
-		k := copyOf{dst, min(dpitch, spitch), dpitch, src, spitch, width, height, kind}
-		if err := k.check(); err != nil {
-			return err
-		}
-		if _, err := k.directed(); err != nil {
-			return err
-		}
-		p, err := s.CopyAs(c.t, k.spec(), hal.StagedCopy)
-		return copied(s.Stream, p, inCapture(err))
-	})
-}
-
-// fits refuses a fill that cannot be one of any memory.
-func fits(address C.uintptr_t, room, count C.uint64_t) error {
-	switch {
-	case address == 0:
-		return missing("the pointer")
-	case count > room:
-		return refuse(paramInvalid, "%d bytes do not fit memory of %d", count, room)
 	}
-	return nil
+	work := func() {
+		if c.Before != nil {
+			c.Before()
+		}
+		hostCopy(c.Dst, c.Src, c.DstPitch, c.SrcPitch, c.Width, c.Height)
+		release()
+	}
+	return s.launch(s.working("a copy between two places of the host", work, release), doing)
 }
 
-//export lookalikeMemset
-func lookalikeMemset(me C.uint32_t, address C.uintptr_t, room C.uint64_t, value C.int32_t, count C.uint64_t) C.int {
-	return call(me, func(c *caller) error {
-		if err := fits(address, room, count); err != nil {
-			return err
-		}
-		return c.aside(func(s *hal.Stream) error {
-			return s.Fill(c.t, uint64(address), uint32(value)&0xff, 1, uint64(count))
-		})
-	}, unsafeInCapture)
+func hostCopy(dst, src, dpitch, spitch, width, height uint64) {
+	C.na_host_copy(&C.na_rows{dst: C.uint64_t(dst), src: C.uint64_t(src), dpitch: C.uint64_t(dpitch),
+		spitch: C.uint64_t(spitch), width: C.uint64_t(width), height: C.uint64_t(height)})
 }
 
-//export lookalikeMemsetAsync
-func lookalikeMemsetAsync(me C.uint32_t, address C.uintptr_t, room C.uint64_t, value C.int32_t, count C.uint64_t, handle C.uintptr_t) C.int {
-	return call(me, func(c *caller) error {
-		if err := fits(address, room, count); err != nil {
-			return err
+// Stage implements driver.VendorDevice.
+func (d *Device) Stage(size uint64) (uint64, error) {
+	d.staged.collect(d)
+	return d.drv.AllocHost(size)
+}
+
+// Unstage implements driver.VendorDevice.
+func (d *Device) Unstage(addr uint64) { d.drv.FreeHost(addr) }
+
+// staged is pinned memory that copies in flight read or write.
+type staged struct {
+	mu   sync.Mutex
+	list []staging
+}
+
+type staging struct {
+	point *point
+	addr  uint64
+}
+
+func (p *staged) add(at *point, addr uint64) {
+	p.mu.Lock()
+	p.list = append(p.list, staging{at, addr})
+	p.mu.Unlock()
+}
+
+// collect frees memory that is no longer in use.
+func (p *staged) collect(d *Device) {
+	p.mu.Lock()
+	list := p.list
+	p.list = nil
+	p.mu.Unlock()
+	for _, s := range list {
+		if s.point.Wait(0) {
+			d.Unstage(s.addr)
+			continue
 		}
-		s, err := c.streamOf(handle)
-		if err != nil {
-			return err
-		}
-		return s.Fill(c.t, uint64(address), uint32(value)&0xff, 1, uint64(count))
-	})
+		p.add(s.point, s.addr)
+	}
 }

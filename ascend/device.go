@@ -1,291 +1,267 @@
-package main
+package ascend
 
-// #include "acl/acl_rt_types.h"
+/*
+#include "calls.h"
+*/
 import "C"
 
 import (
-	"runtime"
+	"fmt"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
-	"halstream/hal"
+	"halstream/hal/addrmap"
 	"halstream/hal/driver"
 )
 
-//export lookalikeSetDevice
-func lookalikeSetDevice(me C.uint32_t, ordinal C.int32_t) C.int {
-	return call(me, func(c *caller) error {
-		defer c.showContext()
-		d, err := device(ordinal)
-		if err == nil {
-			_, err = d.UsePrimary(c.t)
-		}
-		return err
-	})
+// Device is one NPU. Its primary context, which all libraries of the process share, is taken at the first
+// use: that takes memory on the device, and seconds.
+type Device struct {
+	drv     *Driver
+	ordinal int
+	name    string
+	legacy  *Stream
+
+	context atomic.Uintptr // 0 before the first use and after the end
+	lost    atomic.Pointer[driver.Error]
+	ended   atomic.Bool // the driver was closed
+	marks   [2]marks    // without and with a time
+	streams registry
+	spares  spares
+	blocks  blocks
+	freed   addrmap.Ranges // of blocks that were allocated here and freed since
+	staged  staged
+	peers   sync.Map     // ordinals of the devices whose memory this one can use
+	working atomic.Int64 // tasks on host threads that are in flight
 }
 
-//export lookalikeResetDevice
-func lookalikeResetDevice(me C.uint32_t, ordinal C.int32_t, force C.int) C.int {
-	return call(me, func(c *caller) error {
-		defer c.showContext()
-		d, err := device(ordinal)
-		if err != nil {
-			return err
-		}
-		released, err := d.ReleasePrimary(c.t, force != 0)
-		if err != nil || released == nil {
-			return err
-		}
-		return finish(c.t, released)
-	}, kindCode{driver.InvalidValue, contextReleaseError})
-}
-
-//export lookalikeGetDevice
-func lookalikeGetDevice(me C.uint32_t, ordinal *C.int32_t) C.int {
-	return call(me, func(c *caller) error {
-		if ordinal == nil {
-			return missing("the device")
-		}
-		now, err := c.t.Context()
-		if err == nil {
-			*ordinal = C.int32_t(now.Device().Ordinal())
-		}
-		return err
-	})
-}
-
-//export lookalikeGetDeviceCount
-func lookalikeGetDeviceCount(me C.uint32_t, count *C.uint32_t) C.int {
-	return call(me, func(*caller) error {
-		if count == nil {
-			return missing("the count")
-		}
-		rt, err := inUse()
-		if err == nil {
-			*count = C.uint32_t(rt.Devices())
-		}
-		return err
-	})
-}
-
-//export lookalikeSetTsDevice
-func lookalikeSetTsDevice(me C.uint32_t, ts C.int32_t) C.int {
-	return call(me, func(c *caller) error {
-		if ts != C.ACL_TS_ID_AICORE && ts != C.ACL_TS_ID_AIVECTOR {
-			return refuse(paramInvalid, "there is no task scheduler %d", ts)
-		}
-		_, err := c.t.Context()
-		return err
-	})
-}
-
-//export lookalikeSynchronizeDevice
-func lookalikeSynchronizeDevice(me C.uint32_t, ms C.int32_t) C.int {
-	return call(me, func(c *caller) error {
-		limit, err := limitOf(ms)
-		if err != nil {
-			return err
-		}
-		now, err := c.t.Context()
-		if err != nil {
-			return err
-		}
-		d := now.Device()
-		aborts := abortsOf(d)
-		before := aborts.Load()
-		p, err := now.Point(c.t)
-		if err != nil {
-			return err
-		}
-		return c.wait(d.Runtime(), p, limit, streamSyncTimeout, func(done bool) error {
-			if aborts.Load() != before {
-				return abortedError(d)
-			}
-			return waited(done, nil, streamSyncTimeout, d, ms)
-		})
-	})
-}
-
-//export lookalikeQueryDeviceStatus
-func lookalikeQueryDeviceStatus(me C.uint32_t, ordinal C.int32_t, status *C.int32_t) C.int {
-	return call(me, func(*caller) error {
-		if status == nil {
-			return missing("the status")
-		}
-		_, err := device(ordinal)
-		if err == nil {
-			*status = C.ACL_RT_DEVICE_STATUS_NORMAL
-		}
-		return err
-	})
-}
-
-// aborts counts how often the work of each device was aborted, by devices.
-var aborts sync.Map
-
-func abortsOf(d *hal.Device) *atomic.Uint64 {
-	if count, known := aborts.Load(d); known {
-		return count.(*atomic.Uint64)
+// Open implements driver.Driver.
+func (d *Driver) Open(ordinal int) (driver.Device, error) {
+	dev := &Device{drv: d, ordinal: ordinal, name: "Ascend"}
+	if name := C.na_soc_name(); name != nil {
+		dev.name = C.GoString(name)
 	}
-	count, _ := aborts.LoadOrStore(d, new(atomic.Uint64))
-	return count.(*atomic.Uint64)
+	dev.legacy = &Stream{dev: dev, level: driver.Levels - 1, legacy: true}
+	dev.streams.add(dev.legacy)
+	d.devices[ordinal] = dev
+	return dev, nil
 }
 
-func abortedError(d *hal.Device) error {
-	return refuse(deviceTaskAbort, "the work of device %d was aborted meanwhile", d.Ordinal())
-}
-
-//export lookalikeDeviceTaskAbort
-func lookalikeDeviceTaskAbort(me C.uint32_t, ordinal C.int32_t, ms C.uint32_t) C.int {
-	return call(me, func(c *caller) error {
-		d, err := device(ordinal)
-		if err != nil {
-			return err
-		}
-		abortsOf(d).Add(1)
-		each(func(_ uintptr, is any) {
-			if s, ok := is.(*stream); ok && s.Device() == d {
-				s.byDevice.Store(true)
-			}
-		})
-		if _, err := d.Abort(c.t); err != nil {
-			return err
-		}
-		p, err := d.Point(c.t)
-		if err != nil {
-			return err
-		}
-		limit := abortLimit(ms)
-		then := func(done bool) error {
-			return waited(done, d.Lost(), abortTimeout, d, C.int32_t(limit/1e6))
-		}
-		if ms != 0 {
-			return then(p.Wait(limit))
-		}
-		return c.waitUntil(time.Now().Add(time.Duration(limit)), d.Runtime(), p, abortTimeout, then)
-	})
-}
-
-// abortLimit returns for how many nanoseconds an abort of a device waits at most; the longest is also that of 0.
-func abortLimit(ms C.uint32_t) int64 {
-	const most = 36 * 60 * 1000
-	if ms == 0 || ms > most {
-		ms = most
+// start takes the primary context. Threads that call at the same time each do it, and all but the first
+// undo theirs: none may wait for another here, since it may hold Python's lock.
+func (d *Device) start(doing string) error {
+	if d.ended.Load() {
+		return driver.Errorf(driver.Closed, doing, "the backend was closed; use the one that replaced it")
 	}
-	return int64(ms) * 1e6
-}
-
-//export lookalikeGetDeviceInfo
-func lookalikeGetDeviceInfo(me C.uint32_t, ordinal C.uint32_t, attribute C.int32_t, value *C.int64_t) C.int {
-	return call(me, func(c *caller) error {
-		if value == nil {
-			return missing("the value")
-		}
-		d, err := device(C.int32_t(ordinal))
-		if err != nil {
-			return err
-		}
-		switch attribute {
-		case C.ACL_DEV_ATTR_AICPU_CORE_NUM:
-			*value = C.int64_t(runtime.NumCPU()) // functions run on the host's
-		case C.ACL_DEV_ATTR_TOTAL_GLOBAL_MEM_SIZE:
-			_, total, err := d.MemoryInfo()
-			if err != nil {
-				return err
-			}
-			*value = C.int64_t(total)
-		case C.ACL_DEV_ATTR_PHY_CHIP_ID:
-			*value = C.int64_t(d.Ordinal())
-		case C.ACL_DEV_ATTR_AICORE_CORE_NUM, C.ACL_DEV_ATTR_CUBE_CORE_NUM, C.ACL_DEV_ATTR_VECTOR_CORE_NUM,
-			C.ACL_DEV_ATTR_L2_CACHE_SIZE, C.ACL_DEV_ATTR_IS_VIRTUAL, C.ACL_DEV_ATTR_NPU_ARCH:
-			*value = 0 // only an Ascend chip has any
-		default:
-			return refuse(paramInvalid, "there is no attribute %d", attribute)
-		}
-		return nil
-	})
-}
-
-//export lookalikeGetDeviceUtilizationRate
-func lookalikeGetDeviceUtilizationRate(me C.uint32_t, ordinal C.int32_t, u *C.aclrtUtilizationInfo) C.int {
-	return call(me, func(*caller) error {
-		if u == nil {
-			return missing("the utilization")
-		}
-		_, err := device(ordinal)
-		if err == nil { // nothing measures it
-			u.cubeUtilization, u.vectorUtilization, u.aicpuUtilization, u.memoryUtilization = -1, -1, -1, -1
-			u.utilizationExtend = nil
+	var ctx C.uintptr_t
+	if err := check(C.na_set_device(C.int32_t(d.ordinal), &ctx), doing); err != nil {
+		if lasting(err.Code) {
+			return d.lose(err)
 		}
 		return err
-	})
+	}
+	if !d.context.CompareAndSwap(0, uintptr(ctx)) {
+		if err := check(C.na_reset_device(C.int32_t(d.ordinal)), doing); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-//export lookalikeDeviceCanAccessPeer
-func lookalikeDeviceCanAccessPeer(me C.uint32_t, can *C.int32_t, ordinal, peer C.int32_t) C.int {
-	return call(me, func(c *caller) error {
-		if can == nil {
-			return missing("the answer")
+// usable refuses calls on a device that was lost, and starts one that was not used.
+func (d *Device) usable(doing string) error {
+	if d.lost.Load() != nil {
+		return d.lostError(doing)
+	}
+	if d.context.Load() == 0 {
+		return d.start(doing)
+	}
+	return nil
+}
+
+// unusable reports whether the library answers no call about the device any more.
+func (d *Device) unusable() bool {
+	return d.lost.Load() != nil || d.ended.Load() || d.context.Load() == 0
+}
+
+func (d *Device) ctx() C.uintptr_t { return C.uintptr_t(d.context.Load()) }
+func (d *Device) opened() bool     { return d.context.Load() != 0 && d.lost.Load() == nil }
+func (d *Device) title() string    { return fmt.Sprintf("device %d (%s)", d.ordinal, d.name) }
+
+// Name implements driver.Device.
+func (d *Device) Name() string { return d.name }
+
+// Legacy implements driver.Device.
+func (d *Device) Legacy() driver.Stream { return d.legacy }
+
+// Priorities implements driver.VendorDevice: AscendCL documents 0, the most urgent, to 7.
+func (d *Device) Priorities() int { return driver.Levels }
+
+// spin is for how many nanoseconds a host thread that waits polls without a pause.
+const spin = 30_000
+
+// Point implements driver.Device.
+func (d *Device) Point() driver.Point {
+	var ps driver.Points
+	if d.opened() {
+		for _, s := range d.streams.all() {
+			ps = append(ps, s.Point())
 		}
-		if _, err := c.t.Context(); err != nil {
-			return err
-		}
-		from, err := device(ordinal)
-		if err != nil {
-			return err
-		}
-		to, err := device(peer)
-		if err != nil {
-			return err
-		}
-		yes, err := canAccess(c.t, from, to)
-		if err == nil {
-			*can = 0
-			if yes {
-				*can = 1
+	}
+	return ps
+}
+
+// Pending implements driver.Device.
+func (d *Device) Pending() int {
+	n := 0
+	if d.opened() {
+		for _, s := range d.streams.all() {
+			if done, err := s.Query(); !done && err == nil {
+				n += max(1, int(s.enqueued.Load()-s.reached.Load()))
 			}
 		}
-		return err
-	})
-}
-
-// canAccess reports whether a device can use the other one's memory; a device is no peer of itself.
-func canAccess(t *hal.Thread, from, to *hal.Device) (bool, error) {
-	if from == to || needNoPermission(from) {
-		return from != to, nil
 	}
-	return from.CanAccess(t, to)
+	return n
 }
 
-// needNoPermission reports whether the memory of all devices is the host's.
-func needNoPermission(d *hal.Device) bool { return d.Runtime().Name() == "host" }
+// Describe implements driver.Device.
+func (d *Device) Describe() string {
+	if cause := d.lost.Load(); cause != nil {
+		return d.title() + " is lost: " + cause.Error()
+	}
+	var parts []string
+	if d.opened() {
+		for _, s := range d.streams.all() {
+			if done, err := s.Query(); !done && err == nil {
+				parts = append(parts, s.Describe())
+			}
+		}
+	}
+	if len(parts) == 0 {
+		return d.title() + " has no pending work"
+	}
+	return strings.Join(parts, "; ")
+}
 
-//export lookalikeDevicePeerAccess
-func lookalikeDevicePeerAccess(me C.uint32_t, peer C.int32_t, flags C.uint32_t, enable C.int) C.int {
-	return call(me, func(c *caller) error {
-		if flags != 0 {
-			return refuse(paramInvalid, "the flags are 0, not %#x", flags)
+// Fact implements driver.VendorDevice.
+func (d *Device) Fact(name string) (string, error) {
+	const doing = "ask for a fact"
+	switch name {
+	case "driver":
+		return strconv.Itoa(d.drv.version), nil
+	case "unified", "pools", "major", "minor", "warp", "clock_khz":
+		return "0", nil // an NPU has none of these
+	case "processors":
+		if C.na_has(C.NA_aclrtGetDeviceInfo) == 0 {
+			return "0", nil
 		}
-		now, err := c.t.Context()
-		if err != nil {
-			return err
+		var cores C.int64_t
+		err := d.check(C.na_device_info(C.int32_t(d.ordinal), C.ACL_DEV_ATTR_AICORE_CORE_NUM, &cores), doing)
+		return strconv.FormatInt(int64(cores), 10), err
+	case "memops":
+		return strconv.Itoa(int(C.na_has(C.NA_aclrtValueWait))), nil
+	case "memory":
+		_, total, err := d.Info()
+		return strconv.FormatUint(total, 10), err
+	case "uuid":
+		var raw [16]C.uchar
+		if err := d.check(C.na_uuid(C.int32_t(d.ordinal), &raw[0]), doing); err != nil {
+			return "", err
 		}
-		to, err := device(peer)
-		if err != nil {
-			return err
+		var u [16]byte
+		for i, b := range raw {
+			u[i] = byte(b)
 		}
-		here := now.Device()
-		yes, err := canAccess(c.t, here, to)
-		if err != nil {
-			return err
+		return fmt.Sprintf("%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:]), nil
+	}
+	return "", driver.Errorf(driver.NotSupported, doing, "%q is none that the ascend backend knows", name)
+}
+
+// Load implements driver.VendorDevice.
+func (d *Device) Load([]byte) (driver.Module, error) {
+	return nil, driver.Errorf(driver.NotSupported, "load module", "programs for NPUs are not supported; use functions of the host")
+}
+
+// External implements driver.VendorDevice: 0 is the default stream of the device's primary context.
+func (d *Device) External(handle uint64) (driver.Stream, error) {
+	const doing = "use external stream"
+	if err := d.usable(doing); err != nil {
+		return nil, err
+	}
+	if handle == 0 {
+		return d.legacy, nil
+	}
+	return nil, driver.Errorf(driver.InvalidHandle, doing, "handle %#x is none of halstream's streams on device %d; AscendCL "+
+		"does not tell whether it is one of another library, so make the stream with halstream", handle, d.ordinal)
+}
+
+// PerThread implements driver.VendorDevice. AscendCL has no such streams: it is one of the backend's own.
+func (d *Device) PerThread(o driver.StreamOptions) (driver.Stream, error) { return d.NewStream(o) }
+
+// closeLimit is how long closing waits for work of the host's, nanoseconds.
+const closeLimit = 2_000_000_000
+
+// close ends what the device has, but for its context. The streams and events of the program are closed already.
+func (d *Device) close() {
+	if d.context.Load() == 0 {
+		return
+	}
+	if !d.awaitTasks(closeLimit) || d.lost.Load() == nil && !d.awaitIdle(closeLimit) {
+		// A native function still runs, or a stream waits for a value that nothing writes:
+		// their memory must not go from under them.
+		d.drv.left.Store(true)
+		return
+	}
+	d.sweep()
+	for _, s := range d.streams.all() {
+		s.forget()
+		d.destroy(s.made())
+	}
+	for _, s := range d.spares.all() {
+		d.destroy(s)
+	}
+	d.staged.collect(d)
+	for i := range d.marks {
+		for _, m := range d.marks[i].all() {
+			_ = d.check(C.na_event_destroy(d.ctx(), m.event), "close event")
 		}
-		if !yes {
-			return refuse(paramInvalid, "device %d is no peer of device %d", peer, here.Ordinal())
+	}
+	for _, raw := range d.blocks.all() {
+		_ = d.check(C.na_free(d.ctx(), C.uint64_t(raw)), "free")
+	}
+}
+
+// release gives the context back, unless work that may still run needs it.
+func (d *Device) release() {
+	d.ended.Store(true)
+	if d.context.Load() != 0 && !d.drv.left.Load() {
+		_ = check(C.na_reset_device(C.int32_t(d.ordinal)), "close device")
+	}
+	d.context.Store(0)
+}
+
+// awaitTasks waits until no task on a host thread uses memory of the program. It reports false after limit
+// nanoseconds, or after a signal.
+func (d *Device) awaitTasks(limit int64) bool {
+	for clock := stopwatch(); d.working.Load() > 0; {
+		if limit >= 0 && clock() >= limit {
+			return false
 		}
-		if enable == 0 || needNoPermission(here) {
-			return nil
+		if C.na_pause() != 0 && limit >= 0 {
+			return false
 		}
-		return here.EnableAccess(c.t, to)
-	})
+	}
+	return true
+}
+
+// awaitIdle waits until no stream has work. It reports false after limit nanoseconds.
+func (d *Device) awaitIdle(limit int64) bool {
+	for clock := stopwatch(); d.Pending() > 0; C.na_pause() {
+		if clock() >= limit {
+			return false
+		}
+	}
+	return true
 }

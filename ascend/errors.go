@@ -1,267 +1,144 @@
-package main
+package ascend
 
-// #include <stdlib.h>
-// #include "thread.h"
+/*
+#include <stdlib.h>
+#include "calls.h"
+*/
 import "C"
 
 import (
-	"errors"
 	"fmt"
-	"slices"
-	"sync"
+	"strings"
 	"unsafe"
 
-	"halstream/hal"
 	"halstream/hal/driver"
 )
 
-// Codes that functions return; the headers have the names of all.
+// The library's codes that this package handles.
 const (
-	success               = 0
-	invalidParam          = 100000
-	repeatInitialize      = 100002
-	invalidFile           = 100003
-	parseFile             = 100006
-	repeatFinalize        = 100037
-	paramInvalid          = 107000
-	contextNull           = 107002
-	timestampInvalid      = 107006
-	fileOpen              = 107009
-	streamSubscribe       = 107011
-	threadSubscribe       = 107012
-	noCallback            = 107015
-	invalidHandle         = 107017
-	deviceTaskAbort       = 107022
-	modelCaptured         = 107026
-	captured              = 107027
-	notCaptured           = 107029
-	captureNotSupported   = 107030
-	featureNotSupported   = 207000
-	memoryAllocation      = 207001
-	memoryFree            = 207002
-	noStreamResource      = 207008
-	noNotifyResource      = 207009
-	libraryError          = 500000
-	internalError         = 507000
-	contextReleaseError   = 507007
-	reportTimeout         = 507012
-	abortTimeout          = 107019
-	streamSyncTimeout     = 507046
-	eventSyncTimeout      = 507047
-	hostMemoryRegistered  = 507910
-	hostMemoryNotRegister = 507911
+	codeNotReady     = C.NA_NOT_READY
+	codeNotSupported = C.ACL_ERROR_RT_FEATURE_NOT_SUPPORT
+	codeAllocation   = C.ACL_ERROR_RT_MEMORY_ALLOCATION
 )
 
-// byKind is the code of each kind of hal's errors, where a function does not say otherwise.
-var byKind = map[driver.Kind]int{
-	driver.Unknown:        internalError,
-	driver.NotReady:       timestampInvalid,
-	driver.InvalidHandle:  invalidHandle,
-	driver.Closed:         invalidHandle,
-	driver.InvalidValue:   paramInvalid,
-	driver.InvalidDevice:  107001,
-	driver.WrongDevice:    paramInvalid,
-	driver.WrongContext:   107003,
-	driver.NoContext:      contextNull,
-	driver.TimingDisabled: timestampInvalid,
-	driver.Unrecorded:     internalError,
-	driver.Capture:        captured,
-	driver.NotSupported:   featureNotSupported,
-	driver.NotSubscribed:  noCallback,
-	driver.OutOfMemory:    memoryAllocation,
-	driver.DeviceLost:     507899,
-	driver.BackendAbsent:  207004,
-	driver.HostFunction:   507018,
-	// AscendCL leaves a call from inside a function on a stream undefined.
-	driver.InHostFunction: 207006,
-	driver.Forked:         507033,
-	// A time limit of the stream's own, not of the call that reports it.
-	driver.Timeout: 107020,
-	driver.Aborted: 107023,
+// kinds maps the library's codes to portable kinds; other codes are Unknown.
+var kinds = map[int]driver.Kind{
+	100000:                                     driver.InvalidValue,
+	100001:                                     driver.BackendAbsent,
+	100039:                                     driver.BackendAbsent,
+	200000:                                     driver.OutOfMemory,
+	C.ACL_ERROR_RT_PARAM_INVALID:               driver.InvalidValue,
+	C.ACL_ERROR_RT_INVALID_DEVICEID:            driver.InvalidDevice,
+	C.ACL_ERROR_RT_CONTEXT_NULL:                driver.NoContext,
+	C.ACL_ERROR_RT_STREAM_CONTEXT:              driver.WrongContext,
+	C.ACL_ERROR_RT_INVALID_HANDLE:              driver.InvalidHandle,
+	C.ACL_ERROR_RT_STREAM_CAPTURED:             driver.Capture,
+	C.ACL_ERROR_RT_EVENT_CAPTURED:              driver.Capture,
+	C.ACL_ERROR_RT_DEVICE_TASK_ABORT:           driver.Aborted,
+	C.ACL_ERROR_RT_STREAM_ABORT:                driver.Aborted,
+	C.ACL_ERROR_RT_STREAM_NO_CB_REG:            driver.NotSubscribed,
+	C.ACL_ERROR_HOST_MEMORY_ALREADY_REGISTERED: driver.InvalidValue,
+	C.ACL_ERROR_HOST_MEMORY_NOT_REGISTERED:     driver.InvalidValue,
+	codeNotSupported:                           driver.NotSupported,
+	codeAllocation:                             driver.OutOfMemory,
+	C.ACL_ERROR_RT_DEVICE_OOM:                  driver.OutOfMemory,
+	C.ACL_ERROR_RT_NO_DEVICE:                   driver.BackendAbsent,
+	C.ACL_ERROR_RT_NO_PERMISSION:               driver.InHostFunction,
+	C.ACL_ERROR_RT_DRV_INTERNAL_ERROR:          driver.DeviceLost,
+	C.ACL_ERROR_RT_LOST_HEARTBEAT:              driver.DeviceLost,
+	C.ACL_ERROR_RT_DEVICE_MEM_ERROR:            driver.DeviceLost,
+	C.ACL_ERROR_RT_HBM_MULTI_BIT_ECC_ERROR:     driver.DeviceLost,
+	C.ACL_ERROR_RT_AICORE_EXCEPTION:            driver.DeviceLost,
+	C.ACL_ERROR_RT_AICORE_TRAP_EXCEPTION:       driver.DeviceLost,
+	C.ACL_ERROR_RT_VECTOR_CORE_EXCEPTION:       driver.DeviceLost,
+	C.ACL_ERROR_RT_LINK_ERROR:                  driver.DeviceLost,
 }
 
-// byRule is the code of each rule of captures, which hal names by CUDA's numbers.
-var byRule = map[int]int{
-	401: captured,
-	900: captured,
-	901: 507903, // the capture was invalidated
-	902: 107032, // two captures would be merged
-	903: 107036, // it began on another stream
-	904: 107025, // a stream was not joined
-	905: 107024, // it would depend on work outside
-	906: 107031, // the default stream cannot capture
-	907: 107028, // the event was recorded in a capture
-	908: 107038, // another thread began it
+// advice says what to do about a code whose name does not say it.
+var advice = map[int]string{
+	100039:                            "this is the stub that programs are linked with; the library of the toolkit's runtime is meant",
+	codeAllocation:                    "free memory, or what other processes hold on the device",
+	C.ACL_ERROR_RT_NO_DEVICE:          "no device is visible; look at ASCEND_RT_VISIBLE_DEVICES and npu-smi",
+	C.ACL_ERROR_RT_NO_STREAM_RESOURCE: "close streams: those of all processes and captures on the device share one number",
+	C.ACL_ERROR_RT_NO_EVENT_RESOURCE:  "close events, or wait for the work behind them",
+	C.ACL_ERROR_RT_DRV_INTERNAL_ERROR: "look at the driver's log and npu-smi, and restart the process",
+	C.ACL_ERROR_RT_INVALID_HANDLE:     "another library may have reset the device",
 }
 
-// kindCode is the code of a kind of errors for one function.
-type kindCode struct {
-	kind driver.Kind
-	code int
+// lasting reports whether every later call on a device fails after a code.
+func lasting(code int) bool { return kinds[code] == driver.DeviceLost }
+
+// code takes a status whose text is not needed and returns its code.
+func code(s C.na_status) int {
+	C.free(unsafe.Pointer(s.text))
+	return int(s.code)
 }
 
-// refusal is an error with a code of its own.
-type refusal struct {
-	code int
-	text string
-}
-
-func (r *refusal) Error() string { return r.text }
-
-func refuse(code int, format string, args ...any) error {
-	return &refusal{code, fmt.Sprintf(format, args...)}
-}
-
-func codeOf(err error, own []kindCode) int {
-	var r *refusal
-	if errors.As(err, &r) {
-		return r.code
-	}
-	var e *hal.Error
-	if !errors.As(err, &e) {
-		return internalError
-	}
-	for _, o := range own {
-		if o.kind == e.Kind {
-			return o.code
-		}
-	}
-	if e.Kind == driver.Capture {
-		if code, known := byRule[e.Code]; known {
-			return code
-		}
-	}
-	return byKind[e.Kind]
-}
-
-// call runs a function of the interface and returns its code.
-func call(me C.uint32_t, f func(c *caller) error, own ...kindCode) C.int {
-	c := callerOf(me)
-	c.asked = nil
-	err := f(c)
-	switch {
-	case err == nil:
-		return success
-	case err == errWaits:
-		return C.LOOKALIKE_WAITS
-	}
-	if errors.Is(err, hal.ErrNoContext) && adopt(c) {
-		if err = f(c); err == nil {
-			return success
-		}
-	}
-	return C.int(c.fail(err, own))
-}
-
-// fail keeps a failure as the thread's last one and returns its code.
-func (c *caller) fail(err error, own []kindCode) int {
-	code := codeOf(err, own)
-	if errors.Is(err, hal.ErrHostFunction) || errors.Is(err, hal.ErrTimeout) {
-		reportFailure(c, code)
-	}
-	line := map[int]string{1: "EE1001", 2: "EE2002"}[code/100000]
-	if line == "" {
-		line = "EE9999"
-	}
-	text := fmt.Sprintf("%s: %s failed, error code is %d.\n        %v", line, C.GoString(C.lookalike_self_function()), code, err)
-	c.code = code
-	session.mu.Lock()
-	defer session.mu.Unlock()
-	if session.oneText {
-		session.text = text
-	} else {
-		c.text = text
-	}
-	return code
-}
-
-// takeText returns the text of the last failure, once.
-func (c *caller) takeText() *C.char {
-	c.forgetText()
-	session.mu.Lock()
-	text := &c.text
-	if session.oneText {
-		text = &session.text
-	}
-	taken := *text
-	*text = ""
-	session.mu.Unlock()
-	if taken != "" {
-		c.given = C.CString(taken)
-	}
-	return c.given
-}
-
-func (c *caller) forgetText() {
-	C.free(unsafe.Pointer(c.given))
-	c.given = nil
-}
-
-// exceptions are the program's callbacks for work that failed: the one that it set, 0 for none, and those that it
-// registered.
-var exceptions struct {
-	mu         sync.Mutex
-	callback   C.uintptr_t
-	registered []C.uintptr_t
-}
-
-// reportFailure calls the program's callbacks for work that failed.
-func reportFailure(c *caller, code int) {
-	exceptions.mu.Lock()
-	callbacks := slices.Clone(exceptions.registered)
-	if exceptions.callback != 0 {
-		callbacks = append(callbacks, exceptions.callback)
-	}
-	exceptions.mu.Unlock()
-	if len(callbacks) == 0 {
-		return
-	}
-	dev, stream := ^uint32(0), ^uint32(0)
-	if s := c.asked; s != nil {
-		dev, stream = uint32(s.Device().Ordinal()), uint32(s.Index())
-	} else if now, err := c.t.Context(); err == nil {
-		dev = uint32(now.Device().Ordinal())
-	}
-	for _, callback := range callbacks {
-		C.lookalike_report(callback, C.uint32_t(c.ident), C.uint32_t(dev), C.uint32_t(stream), C.uint32_t(code))
-	}
-}
-
-//export lookalikeExceptionCallback
-func lookalikeExceptionCallback(me C.uint32_t, callback C.uintptr_t, add C.int) C.int {
-	return call(me, func(*caller) error {
-		if callback == 0 {
-			return missing("the callback")
-		}
-		exceptions.mu.Lock()
-		defer exceptions.mu.Unlock()
-		i := slices.Index(exceptions.registered, callback)
-		switch {
-		case add != 0 && i < 0:
-			exceptions.registered = append(exceptions.registered, callback)
-		case add == 0 && i < 0:
-			return refuse(paramInvalid, "the callback is not registered")
-		case add == 0:
-			exceptions.registered = slices.Delete(exceptions.registered, i, i+1)
-		}
+// check converts the result of a call to an error, nil if it succeeded; doing says
+// what the call was for.
+func check(s C.na_status, doing string) *driver.Error {
+	if s.code == 0 {
 		return nil
-	})
+	}
+	number := int(s.code)
+	function := C.GoString(C.na_symbol(C.int(s.function)))
+	e := driver.Errorf(kinds[number], doing, "%s failed with error %d", function, number)
+	e.Code = number
+	switch {
+	case number == codeNotSupported && C.na_has(C.int(s.function)) == 0:
+		e.Text = fmt.Sprintf("the library has no function %s; update CANN", function)
+	case s.text != nil:
+		e.Text += ": " + strings.TrimSpace(C.GoString(s.text))
+	}
+	C.free(unsafe.Pointer(s.text))
+	if hint := advice[number]; hint != "" {
+		e.Text += "; " + hint
+	}
+	return e
 }
 
-//export lookalikeSetExceptionInfoCallback
-func lookalikeSetExceptionInfoCallback(_ C.uint32_t, callback C.uintptr_t) C.int {
-	exceptions.mu.Lock()
-	defer exceptions.mu.Unlock()
-	exceptions.callback = callback
-	return success
+// check is like the function check, and makes the device lost if the error is lasting.
+func (d *Device) check(s C.na_status, doing string) error {
+	e := check(s, doing)
+	if e == nil {
+		return nil
+	}
+	if lasting(e.Code) {
+		return d.lose(e)
+	}
+	return e
 }
 
-// missing refuses an output that is NULL.
-func missing(what string) error { return refuse(invalidParam, "%s is NULL", what) }
+// answer converts the result of a query: whether the work is done, or an error.
+func (d *Device) answer(s C.na_status, doing string) (bool, error) {
+	if s.code == codeNotReady {
+		return false, nil
+	}
+	err := d.check(s, doing)
+	return err == nil, err
+}
 
-//export lookalikeMissing
-func lookalikeMissing(me C.uint32_t) C.int {
-	return call(me, func(*caller) error {
-		return refuse(invalidParam, "a pointer is NULL or a value is none of the known ones")
-	})
+// Lost implements driver.VendorDevice.
+func (d *Device) Lost() *driver.Error {
+	if d.lost.Load() == nil {
+		return nil
+	}
+	return d.lostError("synchronize")
+}
+
+// lostError returns the error of a call on a lost device.
+func (d *Device) lostError(doing string) *driver.Error {
+	e := *d.lost.Load()
+	e.Text = fmt.Sprintf("the device is lost since %s: %s; restart the process to use it again", e.Op, e.Text)
+	e.Op, e.Kind = doing, driver.DeviceLost
+	return &e
+}
+
+// lose makes a device lost, unless it is already, and returns an error with the first
+// cause. Functions that were not handed over are dropped: pending work never runs.
+func (d *Device) lose(cause *driver.Error) error {
+	if d.lost.CompareAndSwap(nil, cause) {
+		d.drv.arrivals.drop(d)
+	}
+	return d.lostError(cause.Op)
 }

@@ -1,330 +1,367 @@
-package main
+package ascend
 
-// #include "acl/acl_rt_types.h"
+/*
+#include "calls.h"
+*/
 import "C"
 
 import (
+	"fmt"
+	"math"
+	"sync"
 	"sync/atomic"
+	"time"
 
-	"halstream/hal"
 	"halstream/hal/driver"
 )
 
-const (
-	// mostEvents is how many numbers of events an Ascend A2 or A3 device has.
-	mostEvents = 65536
+// Event is an event of the program. Each record takes another mark.
+type Event struct {
+	dev  *Device
+	opts driver.EventOptions
+	cur  atomic.Pointer[mark]
+	// set is an event of the library's older kind, which a settable event has from its first use on: it is set by its
+	// record until a reset, and a wait before the record waits for it (aclrtCreateEventWithFlag).
+	set atomic.Pointer[settable]
 
-	unnamedFlag = 0x4 // has no name in the headers, and makes an event waitable
-	commonFlags = C.ACL_EVENT_SYNC | C.ACL_EVENT_CAPTURE_STREAM_PROGRESS | unnamedFlag | C.ACL_EVENT_TIME_LINE
-	// defaultFlags are those of aclrtCreateEvent: everything but the SYNC bit.
-	defaultFlags = commonFlags &^ C.ACL_EVENT_SYNC
-)
-
-// event is an event of the program; ex is true for the newer kind.
-type event struct {
-	*hal.Event
-	flags uint32
-	ex    bool
-	known *known // what C knows of it
-	// recording is how many threads record the event now: see record.
-	recording atomic.Int32
+	mu    sync.Mutex
+	waits []*point // behind the enqueued waits that may be pending
 }
 
-// eventOf returns the event of a handle.
-func eventOf(handle C.uintptr_t) (*event, error) {
-	if handle == 0 {
-		return nil, missing("the event")
-	}
-	if e, ok := find(uintptr(handle)).(*event); ok {
-		return e, e.catchUp(uintptr(handle))
-	}
-	return nil, refuse(invalidHandle, "no event has the handle %#x; it was destroyed, or is no event", handle)
-}
-
-// newEvent makes an event of the current context's device.
-func (c *caller) newEvent(flags uint32, ex bool) (*event, error) {
-	now, err := c.t.Context()
-	if err != nil {
+// NewEvent implements driver.Device. It calls nothing: the library's event is taken at the first record.
+func (d *Device) NewEvent(o driver.EventOptions) (driver.Event, error) {
+	if err := d.usable("create event"); err != nil {
 		return nil, err
 	}
-	kind := hal.Standard
-	if !ex {
-		kind = hal.Recorded
-		if flags&(C.ACL_EVENT_SYNC|C.ACL_EVENT_EXTERNAL) != 0 {
-			kind = hal.Future
-		}
-	}
-	d := now.Device()
-	made, err := d.Runtime().NewEvent(c.t, d, hal.EventOptions{
-		Kind:        kind,
-		Timing:      flags&C.ACL_EVENT_TIME_LINE != 0,
-		NotWaitable: flags&(C.ACL_EVENT_SYNC|unnamedFlag|C.ACL_EVENT_EXTERNAL) == 0,
-	})
-	if err != nil {
-		return nil, err
-	}
-	return &event{Event: made, flags: flags, ex: ex}, nil
+	return &Event{dev: d, opts: o}, nil
 }
 
-// What lookalikeCreateEvent makes.
-const (
-	plainEvent = iota
-	flagEvent
-	exEvent
-)
-
-//export lookalikeCreateEvent
-func lookalikeCreateEvent(me C.uint32_t, handle *C.uintptr_t, kind C.int, flag C.uint32_t) C.int {
-	return call(me, func(c *caller) error {
-		if handle == nil {
-			return missing("the event")
+// latest returns the mark of the latest record with a reference for the caller, nil if there is none.
+func (e *Event) latest() *mark {
+	for {
+		m := e.cur.Load()
+		if m == nil {
+			return nil
 		}
-		flags := uint32(flag)
-		alone := false
-		switch kind {
-		case plainEvent:
-			flags = defaultFlags
-		case flagEvent:
-			alone = flags == C.ACL_EVENT_DEVICE_USE_ONLY || flags == C.ACL_EVENT_EXTERNAL
-		case exEvent:
-			alone = flags == C.ACL_EVENT_IPC
-		}
-		if !alone && (flags == 0 || flags&^commonFlags != 0) {
-			return refuse(paramInvalid, "an event is made with bits of 0xf, or with one that stands alone, not %#x", flags)
-		}
-		if kind == exEvent && alone {
-			return refuse(featureNotSupported, "events between processes are not built yet")
-		}
-		made, err := c.newEvent(flags, kind == exEvent)
-		if err == nil {
-			number := add(made)
-			if made.ex {
-				made.known = showEvent(number, made.Event)
+		if m.hold() {
+			if e.cur.Load() == m {
+				return m
 			}
-			*handle = C.uintptr_t(number)
+			m.release() // it was replaced meanwhile, and may belong to another event
 		}
-		return err
-	})
-}
-
-// marked calls f with the event of a handle.
-func marked(me C.uint32_t, handle C.uintptr_t, f func(c *caller, e *event) error, own ...kindCode) C.int {
-	return call(me, func(c *caller) error {
-		e, err := eventOf(handle)
-		if err != nil {
-			return err
-		}
-		return f(c, e)
-	}, own...)
-}
-
-// no refuses what an event for captures, or with ex one of the newer kind, cannot do.
-func (e *event) no(ex bool, what string) error {
-	if e.flags&C.ACL_EVENT_EXTERNAL != 0 || ex && e.ex {
-		return refuse(featureNotSupported, "an event made with flag %#x cannot %s", e.flags, what)
 	}
-	return nil
 }
 
-// capturable refuses what a capture cannot order by: events of the older kind, and those that no stream can wait for.
-func (e *event) capturable(s *stream) error {
-	if s.CaptureID() != 0 && (!e.ex || e.flags&(C.ACL_EVENT_SYNC|unnamedFlag) == 0) {
-		return refuse(featureNotSupported, "the stream captures, where events are those of aclrtCreateEventExWithFlag "+
-			"with ACL_EVENT_SYNC; this one is of another kind")
+// record records e on a stream.
+func (e *Event) record(s *Stream) error {
+	const doing = "record"
+	fresh, err := s.recordMark(e.opts.Timing, doing)
+	if err != nil {
+		return err
 	}
-	return nil
-}
-
-//export lookalikeDestroyEvent
-func lookalikeDestroyEvent(me C.uint32_t, handle C.uintptr_t) C.int {
-	return marked(me, handle, func(c *caller, e *event) error {
-		remove(uintptr(handle))
-		return e.Close(c.t)
-	})
-}
-
-//export lookalikeRecordEvent
-func lookalikeRecordEvent(me C.uint32_t, marker, handle C.uintptr_t) C.int {
-	return call(me, func(c *caller) error {
-		s, err := c.streamOf(handle)
-		if marker == 0 {
-			err = missing("the event")
-		}
-		if err != nil {
-			return err
-		}
-		e, err := eventOf(marker)
-		if err == nil {
-			err = e.capturable(s)
-		}
-		if err != nil {
-			return err
-		}
-		if !e.ex {
-			return s.Record(c.t, e.Event)
-		}
-		return e.record(uintptr(marker), c, s)
-	})
-}
-
-//export lookalikeResetEvent
-func lookalikeResetEvent(me C.uint32_t, marker, handle C.uintptr_t) C.int {
-	return on(me, handle, func(c *caller, s *stream) error {
-		e, err := eventOf(marker)
-		if err == nil {
-			err = e.capturable(s)
-		}
-		if err != nil {
-			return err
-		}
-		if !e.ex && e.flags == defaultFlags {
-			return s.Nop(c.t) // needs no reset; an enqueue is what checks the context
-		}
-		return s.Reset(c.t, e.Event)
-	})
-}
-
-// What lookalikeQueryEvent looks at.
-const (
-	queryOld = iota
-	queryRecorded
-	queryWaits
-)
-
-//export lookalikeQueryEvent
-func lookalikeQueryEvent(me C.uint32_t, handle C.uintptr_t, which C.int, status *C.int32_t) C.int {
-	return marked(me, handle, func(c *caller, e *event) error {
-		if status == nil {
-			return missing("the status")
-		}
-		what := "be queried"
-		switch which {
-		case queryOld:
-			what = "be queried this way; use aclrtQueryEventStatus"
-		case queryWaits:
-			what = "track who waits for it"
-		}
-		if err := e.no(which != queryRecorded, what); err != nil {
-			return err
-		}
-		var done bool
-		var err error
-		switch which {
-		case queryWaits:
-			var n int
-			n, err = e.WaitsPending(c.t)
-			done = n == 0
-		default:
-			done, err = e.Query(c.t)
-			done = done || which == queryOld && e.Version() == 0
-		}
-		if err == nil {
-			// The recorded status has the other order than the rest.
-			*status = C.int32_t(truth(done == (which == queryRecorded)))
-		}
-		return err
-	})
-}
-
-func truth(b bool) int {
-	if b {
-		return 1
+	s.enqueued.Add(1)
+	if old := e.cur.Swap(fresh); old != nil {
+		old.release()
 	}
-	return 0
+	if !e.opts.Settable {
+		return nil
+	}
+	old, err := e.settable(doing)
+	if err != nil {
+		return err
+	}
+	defer old.release()
+	return s.took(C.na_record(s.dev.ctx(), old.event, s.h), doing)
 }
 
-//export lookalikeSynchronizeEvent
-func lookalikeSynchronizeEvent(me C.uint32_t, handle C.uintptr_t, ms C.int32_t) C.int {
-	return marked(me, handle, func(c *caller, e *event) error {
-		limit, err := limitOf(ms)
-		if err == nil {
-			err = e.no(false, "be synchronized")
+// settable is an event of the library's older kind, with a reference count: a thread may look at it for a wait with a
+// limit when the program has closed its event.
+type settable struct {
+	dev   *Device
+	event C.uintptr_t
+	refs  atomic.Int32
+}
+
+// hold adds a reference, and reports false if the event was destroyed.
+func (o *settable) hold() bool { return holdCount(&o.refs) }
+
+// release gives a reference up. The library lets enqueued waits for an event that is destroyed end.
+func (o *settable) release() {
+	if o.refs.Add(-1) == 0 && o.dev.opened() {
+		_ = o.dev.check(C.na_event_destroy(o.dev.ctx(), o.event), "close event")
+	}
+}
+
+// settable returns the library's event of the older kind, with a reference for the caller.
+func (e *Event) settable(doing string) (*settable, error) {
+	for {
+		old := e.set.Load()
+		if old != nil && old.hold() {
+			return old, nil
 		}
+		made := &settable{dev: e.dev}
+		if err := e.dev.check(C.na_old_event_new(e.dev.ctx(), &made.event), doing); err != nil {
+			return nil, err
+		}
+		made.refs.Store(2) // the event's, and the caller's
+		if e.set.CompareAndSwap(old, made) {
+			return made, nil
+		}
+		made.refs.Store(1)
+		made.release()
+	}
+}
+
+// Reset implements driver.Stream.
+func (s *Stream) Reset(e driver.Event, tag driver.Tag) error {
+	const doing = "reset event"
+	return s.enqueue(tag, doing, func() error {
+		old, err := e.(*Event).settable(doing)
 		if err != nil {
 			return err
 		}
-		p, err := e.Point(c.t)
-		if err != nil {
-			return err
-		}
-		return c.wait(e.Runtime(), p, limit, eventSyncTimeout, func(done bool) error {
-			return waited(done, nil, eventSyncTimeout, e.Device(), ms)
-		}, kindCode{driver.Timeout, eventSyncTimeout})
-	}, kindCode{driver.Timeout, eventSyncTimeout})
-}
-
-//export lookalikeEventElapsedTime
-func lookalikeEventElapsedTime(me C.uint32_t, ms *C.float, start, end C.uintptr_t) C.int {
-	return marked(me, start, func(c *caller, first *event) error {
-		last, err := eventOf(end)
-		switch {
-		case ms == nil:
-			return missing("the time")
-		case err != nil:
-			return err
-		}
-		if err := first.no(false, "be timed"); err != nil {
-			return err
-		}
-		if err := last.no(false, "be timed"); err != nil {
-			return err
-		}
-		elapsed, err := first.Elapsed(c.t, last.Event)
-		if err == nil {
-			*ms = C.float(elapsed)
-		}
-		return err
+		defer old.release()
+		return s.took(C.na_reset_event(s.dev.ctx(), old.event, s.h), doing)
 	})
 }
 
-//export lookalikeEventGetTimestamp
-func lookalikeEventGetTimestamp(me C.uint32_t, handle C.uintptr_t, us *C.uint64_t) C.int {
-	return marked(me, handle, func(c *caller, e *event) error {
-		if us == nil {
-			return missing("the time")
-		}
-		if err := e.no(false, "be timed"); err != nil {
-			return err
-		}
-		ns, err := e.Time(c.t)
-		if err == nil {
-			*us = C.uint64_t(ns / 1000)
-		}
-		return err
-	})
+// Query implements driver.Event.
+func (e *Event) Query() (bool, error) {
+	const doing = "query event"
+	if err := e.dev.usable(doing); err != nil {
+		return false, err
+	}
+	m := e.latest()
+	if m == nil {
+		return true, nil
+	}
+	defer m.release()
+	return e.dev.answer(C.na_event_query(m.event), doing)
 }
 
-//export lookalikeGetEventId
-func lookalikeGetEventId(me C.uint32_t, handle C.uintptr_t, id *C.uint32_t) C.int {
-	return marked(me, handle, func(_ *caller, e *event) error {
-		if id == nil {
-			return missing("the number")
+// Point implements driver.Event.
+func (e *Event) Point() driver.Point {
+	m := e.latest()
+	if m == nil {
+		return reachedPoint{}
+	}
+	return &point{mark: m}
+}
+
+// recorded returns the mark of the latest record, if it is done, with a reference for the caller.
+func (e *Event) recorded(doing string) (*mark, error) {
+	if err := e.dev.usable(doing); err != nil {
+		return nil, err
+	}
+	m := e.latest()
+	if m == nil {
+		return nil, driver.Errorf(driver.Unrecorded, doing, "an event was never recorded; record both events first")
+	}
+	done, err := e.dev.answer(C.na_event_query(m.event), doing)
+	if err == nil && !done {
+		err = driver.Errorf(driver.NotReady, doing, "an event is still pending; synchronize it first")
+	}
+	if err != nil {
+		m.release()
+		return nil, err
+	}
+	return m, nil
+}
+
+// Elapsed implements driver.Event: as far as the library's milliseconds of 24 bits tell.
+func (e *Event) Elapsed(end driver.Event) (int64, error) {
+	const doing = "elapsed"
+	from, err := e.recorded(doing)
+	if err != nil {
+		return 0, err
+	}
+	defer from.release()
+	to, err := end.(*Event).recorded(doing)
+	if err != nil {
+		return 0, err
+	}
+	defer to.release()
+	var ms C.float
+	if err := e.dev.check(C.na_elapsed(e.dev.ctx(), from.event, to.event, &ms), doing); err != nil {
+		return 0, err
+	}
+	return int64(math.Round(float64(ms) * 1e6)), nil
+}
+
+// Time implements driver.Event: nanoseconds of the device's clock, in steps of a microsecond.
+func (e *Event) Time() (int64, error) {
+	const doing = "timestamp"
+	m, err := e.recorded(doing)
+	if err != nil {
+		return 0, err
+	}
+	defer m.release()
+	var us C.uint64_t
+	if err := e.dev.check(C.na_timestamp(e.dev.ctx(), m.event, &us), doing); err != nil {
+		return 0, err
+	}
+	return int64(us) * 1000, nil
+}
+
+// WaitsPending implements driver.Event.
+func (e *Event) WaitsPending() int {
+	e.mu.Lock()
+	list := e.waits
+	e.waits = nil
+	e.mu.Unlock()
+	var left []*point
+	for _, p := range list {
+		if !p.Wait(0) {
+			left = append(left, p)
 		}
-		if e.flags&(C.ACL_EVENT_SYNC|unnamedFlag) == 0 {
-			return refuse(internalError, "an event made with flag %#x has no number", e.flags)
+	}
+	e.mu.Lock()
+	e.waits = append(e.waits, left...)
+	e.mu.Unlock()
+	return len(left)
+}
+
+// Close implements driver.Event.
+func (e *Event) Close() {
+	if m := e.cur.Swap(nil); m != nil {
+		m.release()
+	}
+	if old := e.set.Swap(nil); old != nil {
+		old.release()
+	}
+	e.dev.trimMarks()
+}
+
+// Describe implements driver.Event.
+func (e *Event) Describe() string {
+	m := e.latest()
+	if m == nil {
+		return fmt.Sprintf("event %d was never recorded", e.opts.ID)
+	}
+	defer m.release()
+	state := "is pending"
+	if done, err := e.dev.answer(C.na_event_query(m.event), "query event"); err != nil {
+		state = "failed: " + err.Error()
+	} else if done {
+		state = "is done"
+	}
+	return fmt.Sprintf("the latest record of event %d %s", e.opts.ID, state)
+}
+
+// setPoint is reached when a settable event is set. It has a reference of the event.
+type setPoint struct{ *settable }
+
+// Wait implements driver.Point.
+func (p setPoint) Wait(limit int64) bool {
+	s := C.na_await(p.event, C.int64_t(limit), 0)
+	return code(s) == 0 || p.dev.unusable()
+}
+
+// Wait implements driver.Stream.
+func (s *Stream) Wait(e driver.Event, limit int64, tag driver.Tag) error {
+	const doing = "wait event"
+	return s.enqueue(tag, doing, func() error {
+		ev := e.(*Event)
+		if limit != driver.Forever {
+			if err := s.waitWithin(ev, limit, doing); err != nil {
+				return err
+			}
+		} else if waits, err := s.wait(ev, doing); err != nil || !waits {
+			return err
 		}
-		*id = C.uint32_t(e.ID())
+		if ev.opts.Counted {
+			return s.countWait(ev)
+		}
 		return nil
 	})
 }
 
-//export lookalikeGetEventAvailNum
-func lookalikeGetEventAvailNum(me C.uint32_t, count *C.uint32_t) C.int {
-	return call(me, func(c *caller) error {
-		if count == nil {
-			return missing("the count")
+// wait enqueues a wait without a limit, and reports whether there was something to wait for.
+func (s *Stream) wait(e *Event, doing string) (bool, error) {
+	if e.opts.Settable {
+		old, err := e.settable(doing)
+		if err != nil {
+			return false, err
 		}
-		now, err := c.t.Context()
+		defer old.release()
+		if err := s.took(C.na_wait(s.dev.ctx(), s.h, old.event), doing); err != nil {
+			return false, err
+		}
+		s.awaitsHostAt(s.enqueued.Load())
+		return true, nil
+	}
+	m := e.latest()
+	if m == nil {
+		return false, nil
+	}
+	defer m.release()
+	return true, s.took(C.na_wait(s.dev.ctx(), s.h, m.event), doing)
+}
+
+// waitWithin lets a host thread wait on behalf of the stream, which is held meanwhile.
+func (s *Stream) waitWithin(e *Event, limit int64, doing string) error {
+	var at driver.Point
+	if e.opts.Settable {
+		old, err := e.settable(doing)
 		if err != nil {
 			return err
 		}
-		n := mostEvents
-		each(func(_ uintptr, is any) {
-			if e, ok := is.(*event); ok && e.Device() == now.Device() {
-				n--
+		at = setPoint{old}
+	} else {
+		at = e.Point()
+	}
+	release := func() { // called once: by the wait, or where there is none
+		switch p := at.(type) {
+		case *point:
+			p.drop()
+		case setPoint:
+			p.release()
+		}
+	}
+	h := &held{what: C.NA_HOLD, title: fmt.Sprintf("wait for event %d with a limit", e.opts.ID), drop: release}
+	h.run = func() {
+		// It is no task: the wait for an event of a lost device waits for tasks.
+		go func() {
+			if !at.Wait(limit) {
+				s.fail(driver.Errorf(driver.Timeout, doing, "wait for event %d passed its limit of %v",
+					e.opts.ID, time.Duration(limit)))
 			}
-		})
-		*count = C.uint32_t(max(0, n))
+			release()
+			h.open()
+		}()
+	}
+	err := s.launch(h, doing)
+	if err != nil {
+		release()
+	}
+	return err
+}
+
+// countWait adds a wait of s for e, which was just enqueued, to the event's count.
+func (s *Stream) countWait(e *Event) error {
+	p, err := s.point("wait event")
+	if err != nil {
+		return err
+	}
+	e.mu.Lock()
+	e.waits = append(e.waits, p)
+	e.mu.Unlock()
+	return nil
+}
+
+// WaitStream implements driver.Stream.
+func (s *Stream) WaitStream(o driver.Stream, tag driver.Tag) error {
+	const doing = "wait stream"
+	other := o.(*Stream)
+	if other == s {
 		return nil
+	}
+	return s.enqueue(tag, doing, func() error {
+		m, err := other.behind(doing)
+		if m == nil || err != nil {
+			return err
+		}
+		defer m.release()
+		return s.took(C.na_wait(s.dev.ctx(), s.h, m.event), doing)
 	})
 }

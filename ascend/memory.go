@@ -1,264 +1,262 @@
-package main
+package ascend
 
-// #include "acl/acl_rt_types.h"
+/*
+#include "calls.h"
+*/
 import "C"
 
 import (
-	"os"
+	"math/bits"
+	"sync"
 
-	"halstream/hal"
+	"halstream/hal/addrmap"
 	"halstream/hal/driver"
 )
 
-// joinedPolicies may be joined to a policy of allocations.
-const joinedPolicies = C.ACL_MEM_TYPE_LOW_BAND_WIDTH | C.ACL_MEM_TYPE_HIGH_BAND_WIDTH | C.ACL_MEM_ACCESS_USER_SPACE_READONLY
+// alignment is that of the blocks that hal promises; the library's documentation has 64.
+const alignment = 256
 
-// most is more than any memory has.
-const most = 1 << 62
+// blocks are the blocks in use, and those whose free has failed.
+type blocks struct {
+	mu      sync.Mutex
+	list    map[uint64]block // by the address that hal knows
+	unfreed []uint64
+}
 
-// roomWait waits for freed memory that pending work uses. Where that work waits for the host,
-// which may be the calling thread, it does so for a while only.
-func roomWait(rt *hal.Runtime) func(driver.Point) bool {
-	return func(p driver.Point) bool {
-		for range 20 {
-			if p.Wait(100e6) {
-				return true
-			}
-			if !rt.AwaitsHost() {
-				return p.Wait(driver.Forever)
-			}
-		}
-		return false
+// block is an allocation of the library.
+type block struct{ raw, size uint64 }
+
+// all returns the addresses of all allocations.
+func (b *blocks) all() []uint64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	raws := b.unfreed
+	for _, at := range b.list {
+		raws = append(raws, at.raw)
 	}
+	return raws
 }
 
-//export lookalikeMalloc
-func lookalikeMalloc(me C.uint32_t, address *C.uintptr_t, size C.uint64_t, policy C.int32_t) C.int {
-	return call(me, func(c *caller) error {
-		switch {
-		case address == nil:
-			return missing("the pointer")
-		case size == 0:
-			return refuse(invalidParam, "the size is 0; ask for one byte or more")
-		}
-		if kind := policy &^ joinedPolicies; kind < 0 || kind > C.ACL_MEM_MALLOC_HUGE1G_ONLY_P2P {
-			return refuse(paramInvalid, "there is no allocation policy %#x", policy)
-		}
-		now, err := c.t.Context()
-		if err != nil {
-			return err
-		}
-		d := now.Device()
-		b, err := d.AllocWait(c.t, int64(min(uint64(size), most)), roomWait(d.Runtime()))
-		if err == nil {
-			*address = C.uintptr_t(b.Start)
-		}
-		return err
-	})
-}
-
-//export lookalikeMallocHost
-func lookalikeMallocHost(me C.uint32_t, address *C.uintptr_t, size C.uint64_t) C.int {
-	return call(me, func(c *caller) error {
-		switch {
-		case address == nil:
-			return missing("the pointer")
-		case size == 0:
-			return refuse(invalidParam, "the size is 0; ask for one byte or more")
-		}
-		now, err := c.t.Context()
-		if err != nil {
-			return err
-		}
-		rt := now.Device().Runtime()
-		b, err := rt.AllocHostWait(c.t, int64(min(uint64(size), most)), roomWait(rt))
-		if err == nil {
-			*address = C.uintptr_t(b.Start)
-		}
-		return err
-	})
-}
-
-// free gives memory back; with wait the current device's work is waited for first.
-func free(me C.uint32_t, address C.uintptr_t, wait bool, give func(c *caller, rt *hal.Runtime) error) C.int {
-	return call(me, func(c *caller) error {
-		if address == 0 {
-			return missing("the pointer")
-		}
-		now, err := c.t.Context()
-		if err != nil {
-			return err
-		}
-		d := now.Device()
-		if wait {
-			done, err := d.Synchronize(c.t, driver.Forever)
-			if err := waited(done, err, streamSyncTimeout, d, -1); err != nil {
-				return err
-			}
-		}
-		return give(c, d.Runtime())
-	}, kindCode{driver.NotReady, memoryFree})
-}
-
-//export lookalikeFree
-func lookalikeFree(me C.uint32_t, address C.uintptr_t, wait C.int) C.int {
-	return free(me, address, wait != 0, func(c *caller, rt *hal.Runtime) error {
-		return rt.FreeNoWait(c.t, uint64(address))
-	})
-}
-
-//export lookalikeFreeHost
-func lookalikeFreeHost(me C.uint32_t, address C.uintptr_t, wait C.int) C.int {
-	return free(me, address, wait != 0, func(c *caller, rt *hal.Runtime) error {
-		return rt.FreeHost(c.t, uint64(address), false)
-	})
-}
-
-//export lookalikeGetMemInfo
-func lookalikeGetMemInfo(me C.uint32_t, attribute C.int32_t, free, total *C.size_t) C.int {
-	return call(me, func(c *caller) error {
-		if free == nil || total == nil {
-			return missing("the size")
-		}
-		now, err := c.t.Context()
-		if err != nil {
-			return err
-		}
-		if attribute < C.ACL_DDR_MEM || attribute > C.ACL_MEM_P2P_HUGE1G {
-			return refuse(paramInvalid, "there is no memory attribute %d", attribute)
-		}
-		f, t, err := now.Device().MemoryInfo()
-		if err == nil {
-			*free, *total = C.size_t(f), C.size_t(t)
-		}
-		return err
-	})
-}
-
-//export lookalikePointerGetAttributes
-func lookalikePointerGetAttributes(me C.uint32_t, address C.uintptr_t, a *C.aclrtPtrAttributes) C.int {
-	return call(me, func(*caller) error {
-		if address == 0 {
-			return missing("the pointer")
-		}
-		if a == nil {
-			return missing("the attributes")
-		}
-		rt, err := inUse()
-		if err != nil {
-			return err
-		}
-		kind, _, _, ordinal := rt.Lookup(uint64(address))
-		*a = C.aclrtPtrAttributes{pageSize: C.uint32_t(os.Getpagesize())}
-		a.location.id = C.uint32_t(max(0, ordinal))
-		switch kind {
-		case hal.Pinned:
-			a.location._type = C.ACL_MEM_LOCATION_TYPE_HOST
-		case hal.DeviceMemory:
-			a.location._type = C.ACL_MEM_LOCATION_TYPE_DEVICE
-		default:
-			a.location._type = C.ACL_MEM_LOCATION_TYPE_UNREGISTERED
-		}
-		return nil
-	})
-}
-
-// kindAt returns the kind of memory at an address.
-func kindAt(address C.uintptr_t) (hal.MemoryKind, error) {
-	rt, err := inUse()
+// Alloc implements driver.Device.
+func (d *Device) Alloc(size uint64) (uint64, error) {
+	const doing = "allocate"
+	if err := d.usable(doing); err != nil {
+		return 0, err
+	}
+	d.retryFrees()
+	raw, err := d.alloc(size, doing)
 	if err != nil {
 		return 0, err
 	}
-	kind, _, _, _ := rt.Lookup(uint64(address))
-	return kind, nil
+	addr := raw
+	if raw%alignment != 0 {
+		d.giveBack(raw)
+		if raw, err = d.alloc(size+alignment, doing); err != nil {
+			return 0, err
+		}
+		addr = (raw + alignment - 1) / alignment * alignment
+	}
+	d.freed.Remove(addr, size)
+	d.blocks.mu.Lock()
+	if d.blocks.list == nil {
+		d.blocks.list = map[uint64]block{}
+	}
+	d.blocks.list[addr] = block{raw, size}
+	d.blocks.mu.Unlock()
+	return addr, nil
 }
 
-//export lookalikeHostRegister
-func lookalikeHostRegister(me C.uint32_t, address C.uintptr_t, size C.uint64_t, supported C.int) C.int {
-	return call(me, func(c *caller) error {
-		if supported == 0 {
-			return refuse(featureNotSupported, "memory cannot be registered this way; map it")
-		}
-		now, err := c.t.Context()
-		if err != nil {
-			return err
-		}
-		if address == 0 {
-			return missing("the pointer")
-		}
-		if kind, err := kindAt(address); err != nil || kind == hal.Pinned {
-			if err == nil {
-				err = refuse(hostMemoryRegistered, "%#x is pinned already", address)
-			}
-			return err
-		}
-		return now.Device().Runtime().RegisterHost(c.t, uint64(address), int64(min(uint64(size), most)))
-	})
+func (d *Device) alloc(size uint64, doing string) (uint64, error) {
+	var raw C.uint64_t
+	err := d.check(C.na_alloc(d.ctx(), C.uint64_t(size), &raw), doing)
+	if e, ok := err.(*driver.Error); ok && e.Kind == driver.OutOfMemory {
+		free, total, _ := d.Info() // for the text; the library's own words stand there, too
+		e.Text = driver.Errorf(e.Kind, doing, "%d bytes do not fit: %d of %d free on %s (%s)",
+			size, free, total, d.title(), e.Text).Text
+	}
+	return uint64(raw), err
 }
 
-//export lookalikeHostUnregister
-func lookalikeHostUnregister(me C.uint32_t, address C.uintptr_t) C.int {
-	return call(me, func(c *caller) error {
-		if address == 0 {
-			return missing("the pointer")
-		}
-		rt, err := inUse()
-		if err != nil {
-			return err
-		}
-		return rt.UnregisterHost(c.t, uint64(address))
-	}, kindCode{driver.InvalidValue, hostMemoryNotRegister}, kindCode{driver.NotReady, memoryFree})
+// Free implements driver.Device.
+func (d *Device) Free(addr uint64) {
+	d.blocks.mu.Lock()
+	b, ok := d.blocks.list[addr]
+	delete(d.blocks.list, addr)
+	d.blocks.mu.Unlock()
+	if !ok || !d.opened() {
+		return // with the device its memory is lost
+	}
+	d.freed.Add(addr, b.size)
+	d.giveBack(b.raw)
 }
 
-//export lookalikeHostGetDevicePointer
-func lookalikeHostGetDevicePointer(me C.uint32_t, address C.uintptr_t, result *C.uintptr_t, flag C.uint32_t) C.int {
-	return call(me, func(*caller) error {
-		switch {
-		case flag != 0:
-			return refuse(paramInvalid, "the flag is 0, not %#x", flag)
-		case address == 0 || result == nil:
-			return missing("the pointer")
+func (d *Device) giveBack(raw uint64) {
+	if d.check(C.na_free(d.ctx(), C.uint64_t(raw)), "free") != nil {
+		d.blocks.mu.Lock()
+		d.blocks.unfreed = append(d.blocks.unfreed, raw)
+		d.blocks.mu.Unlock()
+	}
+}
+
+// retryFrees frees again what could not be freed.
+func (d *Device) retryFrees() {
+	d.blocks.mu.Lock()
+	list := d.blocks.unfreed
+	d.blocks.unfreed = nil
+	d.blocks.mu.Unlock()
+	for _, raw := range list {
+		d.giveBack(raw)
+	}
+}
+
+// Info implements driver.Device.
+func (d *Device) Info() (free, total uint64, err error) {
+	const doing = "memory info"
+	if err := d.usable(doing); err != nil {
+		return 0, 0, err
+	}
+	var unused, all C.uint64_t
+	err = d.check(C.na_info(d.ctx(), &unused, &all), doing)
+	return uint64(unused), uint64(all), err
+}
+
+// Owns implements driver.Device for freed memory: hal keeps the blocks in use.
+func (d *Device) Owns(addr uint64) bool { return d.freed.Has(addr) }
+
+// pinned is a pool of pinned host memory. Freed blocks are kept for later, so that their addresses
+// are not taken for memory of the program.
+type pinned struct {
+	mu    sync.Mutex
+	sizes map[uint64]uint64 // of all blocks, by address
+	spare map[uint64][]uint64
+	owned addrmap.Ranges
+}
+
+// leastPinned is the smallest size that is asked of the library, in bytes.
+const leastPinned = 4 << 10
+
+// room rounds a size up, so that freed blocks fit later requests: at most an eighth more, in whole pages.
+func room(size uint64) uint64 {
+	if size <= leastPinned {
+		return leastPinned
+	}
+	step := max(leastPinned, uint64(1)<<(bits.Len64(size-1)-3))
+	return (size + step - 1) / step * step
+}
+
+// AllocHost implements driver.Driver.
+func (d *Driver) AllocHost(size uint64) (uint64, error) {
+	const doing = "allocate pinned memory"
+	n, p := room(size), &d.pinned
+	p.mu.Lock()
+	if list := p.spare[n]; len(list) > 0 {
+		addr := list[len(list)-1]
+		p.spare[n] = list[:len(list)-1]
+		p.mu.Unlock()
+		return addr, nil
+	}
+	p.mu.Unlock()
+	dev, err := d.anyDevice(doing)
+	if err != nil {
+		return 0, err
+	}
+	var addr C.uint64_t
+	s := C.na_host_alloc(dev.ctx(), C.uint64_t(n), &addr)
+	if kinds[int(s.code)] == driver.OutOfMemory {
+		code(s)
+		p.drain(d)
+		s = C.na_host_alloc(dev.ctx(), C.uint64_t(n), &addr)
+	}
+	if err := dev.check(s, doing); err != nil {
+		if e := err.(*driver.Error); e.Kind == driver.OutOfMemory {
+			e.Text = driver.Errorf(e.Kind, doing, "%d bytes cannot be pinned: %s", size, e.Text).Text
 		}
-		kind, err := kindAt(address)
-		if err == nil && kind != hal.Pinned {
-			err = refuse(hostMemoryNotRegister, "%#x is not pinned", address)
+		return 0, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.sizes == nil {
+		p.sizes, p.spare = map[uint64]uint64{}, map[uint64][]uint64{}
+	}
+	p.sizes[uint64(addr)] = n
+	p.owned.Add(uint64(addr), n)
+	return uint64(addr), nil
+}
+
+// FreeHost implements driver.Driver.
+func (d *Driver) FreeHost(addr uint64) {
+	p := &d.pinned
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if n, ok := p.sizes[addr]; ok {
+		p.spare[n] = append(p.spare[n], addr)
+	}
+}
+
+// OwnsHost implements driver.Driver.
+func (d *Driver) OwnsHost(addr uint64) bool { return d.pinned.owned.Has(addr) }
+
+// end gives all blocks back to the library when no stream uses them any more. A block is in use until then where the
+// end of the copy that it was for could not be seen.
+func (p *pinned) end(d *Driver) {
+	p.mu.Lock()
+	clear(p.spare)
+	for addr, n := range p.sizes {
+		p.spare[n] = append(p.spare[n], addr)
+	}
+	p.mu.Unlock()
+	p.drain(d)
+}
+
+// drain gives the unused blocks back to the library.
+func (p *pinned) drain(d *Driver) {
+	p.mu.Lock()
+	var removed []uint64
+	for n, list := range p.spare {
+		for _, addr := range list {
+			delete(p.sizes, addr)
+			p.owned.Remove(addr, n)
 		}
-		if err == nil {
-			*result = address
-		}
+		removed = append(removed, list...)
+		delete(p.spare, n)
+	}
+	p.mu.Unlock()
+	if len(removed) == 0 {
+		return
+	}
+	dev, err := d.anyDevice("free pinned memory")
+	if err != nil {
+		return
+	}
+	for _, addr := range removed {
+		_ = dev.check(C.na_host_free(dev.ctx(), C.uint64_t(addr)), "free pinned memory")
+	}
+}
+
+// Register implements driver.Driver.
+func (d *Driver) Register(addr, size uint64) error {
+	const doing = "register memory"
+	dev, err := d.anyDevice(doing)
+	if err != nil {
 		return err
-	})
+	}
+	return dev.check(C.na_register(dev.ctx(), C.uint64_t(addr), C.uint64_t(size)), doing)
 }
 
-//export lookalikeMemTouch
-func lookalikeMemTouch(me C.uint32_t, address C.uintptr_t) C.int {
-	return call(me, func(*caller) error {
-		if address == 0 {
-			return missing("the pointer")
-		}
-		return nil
-	})
-}
-
-//export lookalikeValue
-func lookalikeValue(me C.uint32_t, address C.uintptr_t, value C.uint64_t, flag C.uint32_t, handle C.uintptr_t, write C.int) C.int {
-	return call(me, func(c *caller) error {
-		if address == 0 {
-			return missing("the pointer")
-		}
-		s, err := c.streamOf(handle)
+// Unregister implements driver.Driver. A call that failed is tried once more, on another device if the first was lost:
+// there is no later occasion, and the memory of the program would stay pinned.
+func (d *Driver) Unregister(addr uint64) error {
+	const doing = "unregister memory"
+	var failed error
+	for range 2 {
+		dev, err := d.anyDevice(doing)
 		if err != nil {
 			return err
 		}
-		if write != 0 {
-			if flag != 0 {
-				return refuse(paramInvalid, "the flag is 0, not %#x", flag)
-			}
-			return s.WriteValue(c.t, uint64(address), uint64(value))
+		failed = dev.check(C.na_unregister(dev.ctx(), C.uint64_t(addr)), doing)
+		if failed == nil {
+			return nil
 		}
-		if flag >= C.uint32_t(driver.Conditions) {
-			return refuse(paramInvalid, "there is no condition %d", flag)
-		}
-		return s.WaitValue(c.t, uint64(address), uint64(value), driver.Condition(flag))
-	})
+	}
+	return failed
 }

@@ -1,336 +1,375 @@
-package main
+package ascend
 
-// #include "acl/acl_rt_types.h"
-// #include "known.h"
+/*
+#include "calls.h"
+*/
 import "C"
 
 import (
-	"errors"
+	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 
-	"halstream/hal"
 	"halstream/hal/driver"
 )
 
-const (
-	// leastPriority is the least urgent one; 0 to it are hal's -7 to 0.
-	leastPriority = 7
-	// mostStreams is how many streams an Ascend A2 or A3 device has.
-	mostStreams = 1984
+// Stream is a stream of the library. It counts the operations that were enqueued, and how many of them are known
+// to be done: from queries and waits of the program, and from marks where the state of a single operation is needed.
+type Stream struct {
+	dev     *Device
+	h       C.uintptr_t
+	id      uint64
+	level   uint8
+	legacy  bool // the device's legacy default stream, which is the context's default stream
+	ordered bool
 
-	keptFlags     = C.ACL_STREAM_FAST_LAUNCH | C.ACL_STREAM_FAST_SYNC | C.ACL_STREAM_HUGE
-	hardwareFlags = C.ACL_STREAM_PERSISTENT | C.ACL_STREAM_CPU_SCHEDULE | C.ACL_STREAM_DEVICE_USE_ONLY
-)
+	enqueued atomic.Uint64 // operations the library has accepted
+	reached  atomic.Uint64 // those known to be done
+	wanted   atomic.Uint64 // the latest place for which Reached has answered false
+	// How far it comes after the legacy default stream, and that one after it: see join.
+	joined, legacyJoined counter
+	hostWait             atomic.Uint64 // place of the latest wait for a value or a settable event
 
-// stream is a stream of the program, with what its creator said and the attributes set on it.
-type stream struct {
-	*hal.Stream
-	standing bool // the default stream of a context
-	flags    uint32
-	asked    uint32      // the priority that the program gave
-	byDevice atomic.Bool // the latest abort was one of the device
+	enqueuing   atomic.Int64 // threads that enqueue, and whether the stream was closed: see begin
+	subscribing atomic.Bool  // a thread makes line
 
-	mu         sync.Mutex
-	attributes map[C.int32_t]uint64
+	mu      sync.Mutex
+	line    *C.na_line // for its functions, from the first one on
+	failure *driver.Error
+	kept    []keptMark
+	tail    *point // of a closed stream: behind all of its work
 }
 
-// streamOf returns the stream of a handle; 0 is the current context's default stream.
-func (c *caller) streamOf(handle C.uintptr_t) (*stream, error) {
-	if handle == 0 {
-		now, err := c.current()
-		if err != nil {
-			return nil, err
-		}
-		handle = C.uintptr_t(now.stream)
+// counter is a number that grows.
+type counter = atomic.Uint64
+
+// keptMark stands for the operation at a place.
+type keptMark struct {
+	place uint64
+	mark  *mark
+}
+
+// closed is set in a stream's number of users when it was closed.
+const closed = 1 << 32
+
+// NewStream implements driver.Device.
+func (d *Device) NewStream(o driver.StreamOptions) (driver.Stream, error) {
+	const doing = "create stream"
+	if err := d.usable(doing); err != nil {
+		return nil, err
 	}
-	if s, ok := find(uintptr(handle)).(*stream); ok {
-		return s, nil
+	d.sweep()
+	s := &Stream{dev: d, id: o.ID, level: o.Level, ordered: o.Ordered}
+	if made, ok := d.spares.take(o.Level); ok {
+		s.h, s.line = made.h, made.line
+	} else if err := d.check(C.na_stream_new(d.ctx(), C.uint32_t(o.Level), &s.h), doing); err != nil {
+		return nil, err
 	}
-	return nil, refuse(invalidHandle, "no stream has the handle %#x; it was destroyed, or is no stream", handle)
+	d.streams.add(s)
+	return s, nil
 }
 
-// on calls f with the stream of a handle.
-func on(me C.uint32_t, handle C.uintptr_t, f func(c *caller, s *stream) error, own ...kindCode) C.int {
-	return call(me, func(c *caller) error {
-		s, err := c.streamOf(handle)
-		if err != nil {
-			return err
-		}
-		c.asked = s
-		return f(c, s)
-	}, own...)
+// Handle implements driver.VendorStream.
+func (s *Stream) Handle() uint64 { return uint64(s.h) }
+
+// Made implements driver.VendorStream.
+func (s *Stream) Made() driver.StreamOptions {
+	return driver.StreamOptions{Level: s.level, Ordered: s.ordered, ID: s.id}
 }
 
-// left returns how many streams can still be made on a device.
-func left(d *hal.Device) int {
-	n := mostStreams
-	each(func(_ uintptr, is any) {
-		if s, ok := is.(*stream); ok && !s.standing && s.Device() == d {
-			n--
-		}
-	})
-	return max(0, n)
+// Launch implements driver.VendorStream.
+func (s *Stream) Launch(driver.Launch) error {
+	return driver.Errorf(driver.NotSupported, "launch", "programs for NPUs are not supported; use functions of the host")
 }
 
-//export lookalikeCreateStream
-func lookalikeCreateStream(me C.uint32_t, handle *C.uintptr_t, priority, flags C.uint32_t) C.int {
-	return call(me, func(c *caller) error {
-		if handle == nil {
-			return missing("the stream")
+// begin admits an operation of the calling thread until finish. It refuses work on a stream that was
+// closed: the library may have given the handle to a new one.
+func (s *Stream) begin(doing string) error {
+	if err := s.dev.usable(doing); err != nil {
+		return err
+	}
+	for {
+		n := s.enqueuing.Load()
+		if n&closed != 0 {
+			return driver.Errorf(driver.Closed, doing, "the stream was closed; use another one")
 		}
-		if flags&hardwareFlags != 0 {
-			return refuse(featureNotSupported, "streams with flag %#x belong to a model or a chip", flags)
+		if s.enqueuing.CompareAndSwap(n, n+1) {
+			return nil
 		}
-		now, err := c.t.Context()
-		if err != nil {
-			return err
+	}
+}
+
+// finish ends begin. The last thread to leave a closed stream gives its handle up: the mark behind its
+// work must not be recorded before the work.
+func (s *Stream) finish() {
+	if s.enqueuing.Add(-1) == closed {
+		s.giveUp()
+	}
+}
+
+// enqueue admits an operation, brings the stream in order with the legacy default stream, and lets f enqueue it.
+func (s *Stream) enqueue(tag driver.Tag, doing string, f func() error) (err error) {
+	if err := s.begin(doing); err != nil {
+		return err
+	}
+	defer s.finish()
+	held := s.dev.drv.follow(tag)
+	defer func() { s.dev.drv.followed(tag, held, err) }()
+	if err := s.join(doing); err != nil {
+		return err
+	}
+	return f()
+}
+
+// took checks the result of a call that enqueues one operation, and counts it.
+func (s *Stream) took(status C.na_status, doing string) error {
+	if err := s.dev.check(status, doing); err != nil {
+		return err
+	}
+	s.enqueued.Add(1)
+	return nil
+}
+
+// setReached makes the operations up to a place count as done.
+func (s *Stream) setReached(place uint64) {
+	for {
+		before := s.reached.Load()
+		if before >= place || s.reached.CompareAndSwap(before, place) {
+			return
 		}
-		if left(now.Device()) == 0 {
-			return refuse(noStreamResource, "all %d streams of device %d are in use; destroy some",
-				mostStreams, now.Device().Ordinal())
-		}
-		asked := min(uint32(priority), leastPriority)
-		s, err := now.NewStream(c.t, hal.StreamOptions{Priority: int(asked) - leastPriority})
+	}
+}
+
+// Record implements driver.Stream.
+func (s *Stream) Record(e driver.Event, tag driver.Tag) error {
+	return s.enqueue(tag, "record", func() error { return e.(*Event).record(s) })
+}
+
+// Nop implements driver.Stream. The library has no empty operation, so it records an event that is not used otherwise.
+func (s *Stream) Nop(tag driver.Tag) error {
+	const doing = "nop"
+	return s.enqueue(tag, doing, func() error {
+		m, err := s.recordMark(false, doing)
 		if err == nil {
-			made := add(&stream{Stream: s, flags: uint32(flags) & keptFlags, asked: asked})
-			showStream(made, contextOf(now).handle, s)
-			*handle = C.uintptr_t(made)
+			m.release()
+			s.enqueued.Add(1)
 		}
 		return err
 	})
 }
 
-//export lookalikeDestroyStream
-func lookalikeDestroyStream(me C.uint32_t, handle C.uintptr_t, drop C.int) C.int {
-	return call(me, func(c *caller) error {
-		if handle == 0 {
-			return missing("the stream")
-		}
-		s, err := c.streamOf(handle)
-		if err != nil {
-			return err
-		}
-		if s.standing {
-			return s.Close(c.t) // which refuses it
-		}
-		if state, err := s.IsCapturing(c.t); err != nil || state != hal.NotCapturing {
-			if err == nil {
-				err = refuse(captured, "the stream captures; end the capture first")
-			}
-			return err
-		}
-		if err := s.Nop(c.t); err != nil { // an enqueue is what checks the context
-			return err
-		}
-		end := func(bool) error {
-			_ = s.Failure() // the stream ends here, and its error with it
-			err := s.Close(c.t)
-			if err == nil {
-				remove(uintptr(handle))
-				forgetUnusedQueues()
-			}
-			return err
-		}
-		if drop != 0 {
-			if _, err := s.Abort(c.t); err != nil {
-				return err
-			}
-			return end(true)
-		}
-		p, err := s.Point(c.t)
-		if err != nil {
-			return err
-		}
-		return c.wait(s.Device().Runtime(), p, driver.Forever, streamSyncTimeout, end)
-	})
+// Query implements driver.Stream.
+func (s *Stream) Query() (bool, error) {
+	const doing = "query stream"
+	d := s.dev
+	if d.context.Load() == 0 && d.lost.Load() == nil {
+		return true, nil // no work was ever enqueued
+	}
+	if err := d.usable(doing); err != nil {
+		return false, err
+	}
+	if s.begin(doing) != nil {
+		return s.end().Wait(0), nil
+	}
+	defer s.finish()
+	place := s.enqueued.Load()
+	done, err := d.answer(C.na_stream_query(d.ctx(), s.h), doing)
+	if done {
+		s.setReached(place)
+	}
+	if done && s.legacy {
+		return d.orderedDone()
+	}
+	return done, err
 }
 
-//export lookalikeSynchronizeStream
-func lookalikeSynchronizeStream(me C.uint32_t, handle C.uintptr_t, ms C.int32_t) C.int {
-	return on(me, handle, func(c *caller, s *stream) error {
-		limit, err := limitOf(ms)
-		if err != nil {
-			return err
+// Point implements driver.Stream.
+func (s *Stream) Point() driver.Point {
+	const doing = "synchronize"
+	if s.begin(doing) != nil {
+		if s.dev.lost.Load() != nil {
+			return lostPoint{s.dev}
 		}
-		return c.synchronize(s.Stream, limit, ms, func(failed error) error {
-			if errors.Is(failed, hal.ErrAborted) && s.byDevice.Load() {
-				return abortedError(s.Device())
-			}
-			return failed
-		})
-	})
-}
-
-// synchronize waits for what was enqueued on s, with a limit in nanoseconds that the program gave as ms. The error is what
-// explain makes of the stream's failure, nil where it has none.
-func (c *caller) synchronize(s *hal.Stream, limit int64, ms C.int32_t, explain func(failed error) error, own ...kindCode) error {
-	p, err := s.Point(c.t)
+		return s.end()
+	}
+	defer s.finish()
+	var p *point
+	var err error
+	if s.legacy {
+		err = s.join(doing)
+	}
+	if err == nil {
+		p, err = s.point(doing)
+	}
 	if err != nil {
-		return err
+		s.fail(err.(*driver.Error))
+		return &queriedPoint{s, s.enqueued.Load()} // a refused record does not say that the work is done
 	}
-	return c.wait(s.Device().Runtime(), p, limit, streamSyncTimeout, func(done bool) error {
-		var failed error
-		if done {
-			failed = explain(s.Failure())
-		}
-		return waited(done, failed, streamSyncTimeout, s.Device(), ms)
-	}, own...)
+	return p
 }
 
-//export lookalikeStreamQuery
-func lookalikeStreamQuery(me C.uint32_t, handle C.uintptr_t, status *C.int32_t) C.int {
-	return on(me, handle, func(c *caller, s *stream) error {
-		if status == nil {
-			return missing("the status")
-		}
-		done, err := s.Query(c.t)
-		// A synchronize in C may have seen the end of all functions before the core does.
-		done = done || err == nil && C.lookalike_functions_done(C.uint64_t(handle)) == 1
-		if err == nil {
-			*status = C.ACL_STREAM_STATUS_NOT_READY
-			if done {
-				*status = C.ACL_STREAM_STATUS_COMPLETE
-			}
-		}
-		return err
-	})
-}
-
-//export lookalikeStreamAbort
-func lookalikeStreamAbort(me C.uint32_t, handle C.uintptr_t) C.int {
-	return on(me, handle, func(c *caller, s *stream) error {
-		s.byDevice.Store(false)
-		_, err := s.Abort(c.t)
-		return err
-	})
-}
-
-//export lookalikeStreamWaitEvent
-func lookalikeStreamWaitEvent(me C.uint32_t, handle, marker C.uintptr_t, seconds C.int32_t, standing C.int) C.int {
-	return on(me, handle, func(c *caller, s *stream) error {
-		e, err := eventOf(marker)
-		if err == nil {
-			err = e.capturable(s)
-		}
-		if err != nil {
-			return err
-		}
-		if seconds < 0 {
-			return refuse(paramInvalid, "the limit is 0 or more seconds, not %d", seconds)
-		}
-		limit := int64(seconds)
-		if standing != 0 {
-			session.mu.Lock()
-			limit = int64(session.limit)
-			session.mu.Unlock()
-		}
-		if limit == 0 {
-			return s.Wait(c.t, e.Event)
-		}
-		return s.WaitLimited(c.t, e.Event, limit*1e9)
-	}, kindCode{driver.Unrecorded, paramInvalid})
-}
-
-//export lookalikeSetOpWaitTimeout
-func lookalikeSetOpWaitTimeout(_, seconds C.uint32_t) C.int {
-	session.mu.Lock()
-	defer session.mu.Unlock()
-	session.limit = uint32(seconds)
-	return success
-}
-
-// What lookalikeStreamFigure returns.
-const (
-	streamID = iota
-	streamPriority
-	streamFlags
-)
-
-//export lookalikeStreamFigure
-func lookalikeStreamFigure(me C.uint32_t, handle C.uintptr_t, which C.int, figure *C.uint32_t) C.int {
-	return on(me, handle, func(_ *caller, s *stream) error {
-		if figure == nil {
-			return missing("the number")
-		}
-		switch which {
-		case streamID:
-			*figure = C.uint32_t(s.Index())
-		case streamPriority:
-			*figure = C.uint32_t(s.priority())
-		case streamFlags:
-			*figure = C.uint32_t(s.flags)
-		}
-		return nil
-	})
-}
-
-// priority returns the priority that the program gave, also if the device has fewer levels.
-func (s *stream) priority() uint32 {
-	if s.standing {
-		return uint32(leastPriority + s.Options().Priority)
+func (s *Stream) point(doing string) (*point, error) {
+	place := s.enqueued.Load()
+	m, err := s.recordMark(false, doing)
+	if err != nil {
+		return nil, err
 	}
-	return s.asked
+	return &point{mark: m, stream: s, place: place}, nil
 }
 
-//export lookalikeGetStreamAvailableNum
-func lookalikeGetStreamAvailableNum(me C.uint32_t, count *C.uint32_t) C.int {
-	return call(me, func(c *caller) error {
-		if count == nil {
-			return missing("the count")
-		}
-		now, err := c.t.Context()
-		if err == nil {
-			*count = C.uint32_t(left(now.Device()))
-		}
-		return err
-	})
+// lostPoint is reached once no task of a lost device uses memory of the program.
+type lostPoint struct{ dev *Device }
+
+func (p lostPoint) Wait(limit int64) bool { return p.dev.awaitTasks(limit) }
+
+// queriedPoint is the point at which a stream is idle. It needs no event.
+type queriedPoint struct {
+	stream *Stream
+	place  uint64
 }
 
-//export lookalikeSetStreamAttribute
-func lookalikeSetStreamAttribute(me C.uint32_t, handle C.uintptr_t, attribute C.int32_t, value C.uint64_t) C.int {
-	return on(me, handle, func(c *caller, s *stream) error {
-		switch attribute {
-		case C.ACL_STREAM_ATTR_FAILURE_MODE, C.ACL_STREAM_ATTR_FLOAT_OVERFLOW_CHECK, C.ACL_STREAM_ATTR_USER_CUSTOM_TAG,
-			C.ACL_STREAM_ATTR_CACHE_OP_INFO:
-		default:
-			return refuse(paramInvalid, "the attribute %d cannot be set", attribute)
+// Wait implements driver.Point.
+func (p *queriedPoint) Wait(limit int64) bool {
+	for clock := stopwatch(); ; {
+		if p.stream.dev.unusable() {
+			return p.stream.dev.awaitTasks(limit)
 		}
-		if err := s.Nop(c.t); err != nil { // an enqueue is what checks the context
-			return err
+		done, _ := p.stream.Query()
+		if done || p.stream.reached.Load() > p.place {
+			return true
 		}
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if attribute == C.ACL_STREAM_ATTR_FAILURE_MODE {
-			if value > C.ACL_STOP_ON_FAILURE {
-				return refuse(paramInvalid, "the failure mode is 0 or 1, not %d", value)
-			}
-			if s.attributes[attribute] > uint64(value) {
-				return refuse(featureNotSupported, "the failure mode 1 cannot be undone")
-			}
+		if limit >= 0 && clock() >= limit || C.na_pause() != 0 && limit >= 0 {
+			return false
 		}
-		if s.attributes == nil {
-			s.attributes = map[C.int32_t]uint64{}
-		}
-		s.attributes[attribute] = uint64(value)
-		return nil
-	})
+	}
 }
 
-//export lookalikeGetStreamAttribute
-func lookalikeGetStreamAttribute(me C.uint32_t, handle C.uintptr_t, attribute C.int32_t, value *C.uint64_t) C.int {
-	return on(me, handle, func(_ *caller, s *stream) error {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		switch attribute {
-		case C.ACL_STREAM_ATTR_FAILURE_MODE, C.ACL_STREAM_ATTR_FLOAT_OVERFLOW_CHECK, C.ACL_STREAM_ATTR_USER_CUSTOM_TAG,
-			C.ACL_STREAM_ATTR_CACHE_OP_INFO:
-			*value = C.uint64_t(s.attributes[attribute])
-		case C.ACL_STREAM_ATTR_PRIORITY:
-			*value = C.uint64_t(s.priority())
-		default:
-			return refuse(paramInvalid, "there is no attribute %d", attribute)
+// fail makes err the stream's error unless it has one, and reports whether it did.
+func (s *Stream) fail(err *driver.Error) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.failure != nil {
+		return false
+	}
+	s.failure = err
+	return true
+}
+
+// Failure implements driver.Stream.
+func (s *Stream) Failure() *driver.Error {
+	s.mu.Lock()
+	err := s.failure
+	s.failure = nil
+	s.mu.Unlock()
+	if s.dev.lost.Load() != nil {
+		return s.dev.lostError("synchronize")
+	}
+	return err
+}
+
+// Close implements driver.Stream. Pending work still runs. If another thread enqueues at this moment, that
+// thread gives the handle up.
+func (s *Stream) Close() {
+	if !s.legacy && s.enqueuing.Add(closed) == closed {
+		s.giveUp()
+	}
+}
+
+// giveUp records a mark behind pending work, by which its end is seen later. No thread enqueues any more.
+// Of an idle stream no mark is recorded: it would count as pending until the device reaches it.
+func (s *Stream) giveUp() {
+	const doing = "close stream"
+	var tail *point
+	if s.dev.opened() && !s.seenIdle(doing) {
+		var err error
+		if tail, err = s.point(doing); err != nil && s.dev.opened() {
+			return // without a mark the end of the work is not seen: the handle stays until the context is released
 		}
-		return nil
-	})
+	}
+	if tail == nil {
+		tail = &point{mark: &mark{dev: s.dev}, stream: s}
+		tail.state.Store(reached)
+	}
+	s.mu.Lock()
+	s.tail = tail
+	s.mu.Unlock()
+	s.dev.sweep()
+}
+
+// seenIdle reports whether a query finds the stream, to which nothing is enqueued meanwhile, without work.
+func (s *Stream) seenIdle(doing string) bool {
+	done, err := s.dev.answer(C.na_stream_query(s.dev.ctx(), s.h), doing)
+	if done = done && err == nil; done {
+		s.setReached(s.enqueued.Load())
+	}
+	return done
+}
+
+// end returns the point behind all work of a closed stream.
+func (s *Stream) end() driver.Point {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.tail == nil {
+		return &queriedTail{s}
+	}
+	return s.tail
+}
+
+// queriedTail stands for the tail of a stream that is being closed.
+type queriedTail struct{ stream *Stream }
+
+// Wait implements driver.Point.
+func (p *queriedTail) Wait(limit int64) bool {
+	for clock := stopwatch(); ; {
+		p.stream.mu.Lock()
+		tail := p.stream.tail
+		p.stream.mu.Unlock()
+		if tail != nil {
+			return tail.Wait(limit)
+		}
+		if p.stream.dev.unusable() {
+			return true
+		}
+		if limit >= 0 && clock() >= limit || C.na_pause() != 0 && limit >= 0 {
+			return false
+		}
+	}
+}
+
+// Describe implements driver.Stream.
+func (s *Stream) Describe() string {
+	name := fmt.Sprintf("stream %d of device %d", s.id, s.dev.ordinal)
+	if s.legacy {
+		name = fmt.Sprintf("the legacy default stream of device %d", s.dev.ordinal)
+	}
+	if cause := s.dev.lost.Load(); cause != nil {
+		return name + " is lost with its device: " + cause.Error()
+	}
+	done, err := s.Query()
+	if err != nil {
+		return name + " failed: " + err.Error()
+	}
+	if done {
+		return name + " is idle"
+	}
+	text := fmt.Sprintf("%s has pending work, at most %d operation(s)", name, max(1, s.enqueued.Load()-s.reached.Load()))
+	if next := s.dev.drv.arrivals.titles(s, 4); len(next) > 0 {
+		text += "; its next operations that need the host are " + strings.Join(next, ", ")
+	}
+	return text
+}
+
+// forget releases the marks that the stream keeps.
+func (s *Stream) forget() {
+	s.mu.Lock()
+	kept, tail := s.kept, s.tail
+	s.kept = nil
+	s.mu.Unlock()
+	for _, k := range kept {
+		k.mark.release()
+	}
+	if tail != nil {
+		tail.drop()
+	}
 }

@@ -30,9 +30,9 @@ var allowed = map[string][]string{
 	"hal/stall":      {"hal", "hal/driver"},
 	"hal/haltest":    {"hal", "hal/driver"},
 	"cuda":           {"hal", "hal/addrmap", "hal/driver", "hal/park"},
-	"npu":            {"hal", "hal/addrmap", "hal/driver", "hal/park"},
-	"pybuild":        {"cuda", "hal", "hal/bestfit", "hal/driver", "hal/order", "hal/ownthread", "hal/stall", "hal/status", "npu"},
-	"ascend":         {"cuda", "hal", "hal/driver", "hal/order", "hal/ownthread", "hal/stall", "hal/status"},
+	"ascend":         {"hal", "hal/addrmap", "hal/driver", "hal/park"},
+	"pybuild":        {"cuda", "hal", "hal/bestfit", "hal/driver", "hal/order", "hal/ownthread", "hal/stall", "hal/status", "ascend"},
+	"libascendcl":    {"cuda", "hal", "hal/driver", "hal/order", "hal/ownthread", "hal/stall", "hal/status"},
 }
 
 // TestImports checks that packages import only the layers below them: backends the

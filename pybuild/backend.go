@@ -13,10 +13,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	_ "halstream/cuda" // registers itself
+	_ "halstream/ascend" // registers itself
+	_ "halstream/cuda"   // registers itself
 	"halstream/hal"
 	"halstream/hal/driver"
-	_ "halstream/npu" // registers itself
 )
 
 var rt *hal.Runtime

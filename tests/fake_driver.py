@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 FAKE_CUDA = ROOT / "build" / "fakecuda" / "libfakecuda.so"
 
 
-#: The one that it compiles from npu/fakeacl.
+#: The one that it compiles from ascend/fakeacl.
 FAKE_ACL = ROOT / "build" / "fakeacl" / "libfakeacl.so"
 
 #: Name of a backend on a look-alike -> the variable that names its library, and the library.

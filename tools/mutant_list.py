@@ -65,10 +65,10 @@ class Mutant:
             return [("pytest", *files)] if files else []
         folder = self.file.split("/")[0]
         own: list[tuple[str, ...]] = [("go", f"./{folder}", "^")] if self.tested_in(folder) else []
-        if folder == "ascend":
+        if folder == "libascendcl":
             files = files_of(self.clause, "ascend")
             return [*own, ("pytest", *files)] if files else own
-        if folder in ("cuda", "npu"):
+        if folder in ("cuda", "ascend"):
             return [("go", f"./{folder}", "LookAlike/^"), *own]
         return go_tests(self.clause)
 

@@ -140,7 +140,7 @@ def test_links_lead_somewhere() -> None:
 
 def test_named_files_exist() -> None:
     """Paths from the root, and the names of the Python package's own files."""
-    folders = ("hal/", "ascend/", "pybuild/", "buildsupport/", "tests/")
+    folders = ("hal/", "ascend/", "libascendcl/", "pybuild/", "buildsupport/", "tests/")
     folders += ("docs/", "examples/", "python/", "tools/", "benchmarks/")
     missing = []
     for page, quoted in prose():
@@ -156,7 +156,7 @@ def test_named_files_exist() -> None:
 
 
 def test_named_environment_variables_are_read() -> None:
-    sources = (p for folder in ("hal", "pybuild", "ascend", "cuda", "npu") for p in (ROOT / folder).rglob("*.go"))
+    sources = (p for folder in ("hal", "pybuild", "libascendcl", "cuda", "ascend") for p in (ROOT / folder).rglob("*.go"))
     code = [p for p in sources if not p.name.endswith("_test.go")]
     code += (ROOT / "python" / "halstream").rglob("*.py")
     read = {name for path in code for name in re.findall(r'"(HALSTREAM_\w+)"', path.read_text())}

@@ -1,4 +1,4 @@
-// Package fakectl controls the look-alike AscendCL library (npu/fakeacl) from tests: it
+// Package fakectl controls the look-alike AscendCL library (ascend/fakeacl) from tests: it
 // scripts its faults and reads its counts.
 package fakectl
 
@@ -62,7 +62,7 @@ func Open(path string) (*Fake, error) {
 	return f, nil
 }
 
-// Control gives it a command; see npu/fakeacl/core.c.
+// Control gives it a command; see ascend/fakeacl/core.c.
 func (f *Fake) Control(format string, args ...any) error {
 	command := fmt.Sprintf(format, args...)
 	text := C.CString(command)

@@ -1,4 +1,4 @@
-// Package npu is the backend for Ascend NPUs: streams and events of AscendCL, whose library
+// Package ascend is the backend for Ascend NPUs: streams and events of AscendCL, whose library
 // (libascendcl.so) is loaded at run time. Its name as a backend is "ascend".
 //
 // Nothing is linked, and only functions that CANN documents are called. The C half finds them
@@ -11,4 +11,4 @@
 // What differs from CUDA: a stream is held by a blocking callback, for which each stream with functions
 // has a thread that does nothing else (lines.c); the default stream has no order with other streams, so the
 // backend adds it (order.go); and memory is filled byte by byte, so patterns are copied (fill.go).
-package npu
+package ascend

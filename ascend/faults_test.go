@@ -1,4 +1,4 @@
-package npu_test
+package ascend_test
 
 import (
 	"fmt"
@@ -10,10 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"halstream/ascend"
+	"halstream/ascend/fakectl"
 	"halstream/hal/driver"
 	"halstream/hal/park"
-	"halstream/npu"
-	"halstream/npu/fakectl"
 )
 
 // sink completes functions at once, on a thread of its own.
@@ -36,7 +36,7 @@ const faultLimit = int64(5 * time.Second)
 
 // everything uses each feature of the backend and returns the errors, how many functions it has enqueued, and what
 // closes its streams. It goes on after an error as far as there is something to go on with.
-func everything(drv *npu.Driver, s sink) (failed []error, functions int, closeStreams func()) {
+func everything(drv *ascend.Driver, s sink) (failed []error, functions int, closeStreams func()) {
 	note := func(err error) bool {
 		if err != nil {
 			failed = append(failed, err)
@@ -147,7 +147,7 @@ func TestEveryFunctionMayFail(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	f := fake(t)
 	codes := []int{107000, 207000, 207001, 507899}
-	for _, function := range npu.Symbols() {
+	for _, function := range ascend.Symbols() {
 		if f.Count(function) == ^uint64(0) {
 			continue // it has no fault: aclGetRecentErrMsg
 		}
@@ -163,7 +163,7 @@ func oneFault(t *testing.T, f *fakectl.Fake, function string, call, code int) {
 	which := fmt.Sprintf("%s, call %d, code %d", function, call, code)
 	require.NoError(t, f.Control("reset"))
 	require.NoError(t, f.Control("fault %s %d %d", function, call, code))
-	drv, err := npu.Open(f.Path)
+	drv, err := ascend.Open(f.Path)
 	if err != nil {
 		require.ErrorIs(t, err, driver.ErrAbsent, which)
 		require.ErrorContains(t, err, function, which)

@@ -1,4 +1,4 @@
-package npu_test
+package ascend_test
 
 import (
 	"testing"
@@ -6,11 +6,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"halstream/ascend"
+	"halstream/ascend/fakectl"
 	"halstream/hal"
 	"halstream/hal/driver"
 	"halstream/hal/haltest"
-	"halstream/npu"
-	"halstream/npu/fakectl"
 )
 
 // fake returns the look-alike library as if it had just been loaded.
@@ -23,10 +23,10 @@ func fake(t testing.TB) *fakectl.Fake {
 }
 
 // fakeDevice returns the look-alike library in its first state, the backend, which is closed with the test, and device 0.
-func fakeDevice(t *testing.T) (*fakectl.Fake, *npu.Driver, driver.Device) {
+func fakeDevice(t *testing.T) (*fakectl.Fake, *ascend.Driver, driver.Device) {
 	t.Helper()
 	f := fake(t)
-	drv, err := npu.Open(f.Path)
+	drv, err := ascend.Open(f.Path)
 	require.NoError(t, err)
 	t.Cleanup(drv.Close)
 	d, err := drv.Open(0)
@@ -36,7 +36,7 @@ func fakeDevice(t *testing.T) (*fakectl.Fake, *npu.Driver, driver.Device) {
 
 func open(path string) func() (*hal.Runtime, error) {
 	return func() (*hal.Runtime, error) {
-		drv, err := npu.Open(path)
+		drv, err := ascend.Open(path)
 		if err != nil {
 			return nil, err
 		}

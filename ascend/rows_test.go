@@ -1,4 +1,4 @@
-package npu_test
+package ascend_test
 
 import (
 	"testing"

@@ -1,4 +1,4 @@
-package npu
+package ascend
 
 /*
 #include "calls.h"

@@ -1,7 +1,7 @@
-package npu
+package ascend
 
 /*
-#cgo CFLAGS: -std=gnu11 -I${SRCDIR}/../ascend/package/include
+#cgo CFLAGS: -std=gnu11 -I${SRCDIR}/../libascendcl/package/include
 #cgo LDFLAGS: -ldl -pthread
 #include <stdlib.h>
 #include "calls.h"

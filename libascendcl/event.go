@@ -1,0 +1,330 @@
+package main
+
+// #include "acl/acl_rt_types.h"
+import "C"
+
+import (
+	"sync/atomic"
+
+	"halstream/hal"
+	"halstream/hal/driver"
+)
+
+const (
+	// mostEvents is how many numbers of events an Ascend A2 or A3 device has.
+	mostEvents = 65536
+
+	unnamedFlag = 0x4 // has no name in the headers, and makes an event waitable
+	commonFlags = C.ACL_EVENT_SYNC | C.ACL_EVENT_CAPTURE_STREAM_PROGRESS | unnamedFlag | C.ACL_EVENT_TIME_LINE
+	// defaultFlags are those of aclrtCreateEvent: everything but the SYNC bit.
+	defaultFlags = commonFlags &^ C.ACL_EVENT_SYNC
+)
+
+// event is an event of the program; ex is true for the newer kind.
+type event struct {
+	*hal.Event
+	flags uint32
+	ex    bool
+	known *known // what C knows of it
+	// recording is how many threads record the event now: see record.
+	recording atomic.Int32
+}
+
+// eventOf returns the event of a handle.
+func eventOf(handle C.uintptr_t) (*event, error) {
+	if handle == 0 {
+		return nil, missing("the event")
+	}
+	if e, ok := find(uintptr(handle)).(*event); ok {
+		return e, e.catchUp(uintptr(handle))
+	}
+	return nil, refuse(invalidHandle, "no event has the handle %#x; it was destroyed, or is no event", handle)
+}
+
+// newEvent makes an event of the current context's device.
+func (c *caller) newEvent(flags uint32, ex bool) (*event, error) {
+	now, err := c.t.Context()
+	if err != nil {
+		return nil, err
+	}
+	kind := hal.Standard
+	if !ex {
+		kind = hal.Recorded
+		if flags&(C.ACL_EVENT_SYNC|C.ACL_EVENT_EXTERNAL) != 0 {
+			kind = hal.Future
+		}
+	}
+	d := now.Device()
+	made, err := d.Runtime().NewEvent(c.t, d, hal.EventOptions{
+		Kind:        kind,
+		Timing:      flags&C.ACL_EVENT_TIME_LINE != 0,
+		NotWaitable: flags&(C.ACL_EVENT_SYNC|unnamedFlag|C.ACL_EVENT_EXTERNAL) == 0,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &event{Event: made, flags: flags, ex: ex}, nil
+}
+
+// What lookalikeCreateEvent makes.
+const (
+	plainEvent = iota
+	flagEvent
+	exEvent
+)
+
+//export lookalikeCreateEvent
+func lookalikeCreateEvent(me C.uint32_t, handle *C.uintptr_t, kind C.int, flag C.uint32_t) C.int {
+	return call(me, func(c *caller) error {
+		if handle == nil {
+			return missing("the event")
+		}
+		flags := uint32(flag)
+		alone := false
+		switch kind {
+		case plainEvent:
+			flags = defaultFlags
+		case flagEvent:
+			alone = flags == C.ACL_EVENT_DEVICE_USE_ONLY || flags == C.ACL_EVENT_EXTERNAL
+		case exEvent:
+			alone = flags == C.ACL_EVENT_IPC
+		}
+		if !alone && (flags == 0 || flags&^commonFlags != 0) {
+			return refuse(paramInvalid, "an event is made with bits of 0xf, or with one that stands alone, not %#x", flags)
+		}
+		if kind == exEvent && alone {
+			return refuse(featureNotSupported, "events between processes are not built yet")
+		}
+		made, err := c.newEvent(flags, kind == exEvent)
+		if err == nil {
+			number := add(made)
+			if made.ex {
+				made.known = showEvent(number, made.Event)
+			}
+			*handle = C.uintptr_t(number)
+		}
+		return err
+	})
+}
+
+// marked calls f with the event of a handle.
+func marked(me C.uint32_t, handle C.uintptr_t, f func(c *caller, e *event) error, own ...kindCode) C.int {
+	return call(me, func(c *caller) error {
+		e, err := eventOf(handle)
+		if err != nil {
+			return err
+		}
+		return f(c, e)
+	}, own...)
+}
+
+// no refuses what an event for captures, or with ex one of the newer kind, cannot do.
+func (e *event) no(ex bool, what string) error {
+	if e.flags&C.ACL_EVENT_EXTERNAL != 0 || ex && e.ex {
+		return refuse(featureNotSupported, "an event made with flag %#x cannot %s", e.flags, what)
+	}
+	return nil
+}
+
+// capturable refuses what a capture cannot order by: events of the older kind, and those that no stream can wait for.
+func (e *event) capturable(s *stream) error {
+	if s.CaptureID() != 0 && (!e.ex || e.flags&(C.ACL_EVENT_SYNC|unnamedFlag) == 0) {
+		return refuse(featureNotSupported, "the stream captures, where events are those of aclrtCreateEventExWithFlag "+
+			"with ACL_EVENT_SYNC; this one is of another kind")
+	}
+	return nil
+}
+
+//export lookalikeDestroyEvent
+func lookalikeDestroyEvent(me C.uint32_t, handle C.uintptr_t) C.int {
+	return marked(me, handle, func(c *caller, e *event) error {
+		remove(uintptr(handle))
+		return e.Close(c.t)
+	})
+}
+
+//export lookalikeRecordEvent
+func lookalikeRecordEvent(me C.uint32_t, marker, handle C.uintptr_t) C.int {
+	return call(me, func(c *caller) error {
+		s, err := c.streamOf(handle)
+		if marker == 0 {
+			err = missing("the event")
+		}
+		if err != nil {
+			return err
+		}
+		e, err := eventOf(marker)
+		if err == nil {
+			err = e.capturable(s)
+		}
+		if err != nil {
+			return err
+		}
+		if !e.ex {
+			return s.Record(c.t, e.Event)
+		}
+		return e.record(uintptr(marker), c, s)
+	})
+}
+
+//export lookalikeResetEvent
+func lookalikeResetEvent(me C.uint32_t, marker, handle C.uintptr_t) C.int {
+	return on(me, handle, func(c *caller, s *stream) error {
+		e, err := eventOf(marker)
+		if err == nil {
+			err = e.capturable(s)
+		}
+		if err != nil {
+			return err
+		}
+		if !e.ex && e.flags == defaultFlags {
+			return s.Nop(c.t) // needs no reset; an enqueue is what checks the context
+		}
+		return s.Reset(c.t, e.Event)
+	})
+}
+
+// What lookalikeQueryEvent looks at.
+const (
+	queryOld = iota
+	queryRecorded
+	queryWaits
+)
+
+//export lookalikeQueryEvent
+func lookalikeQueryEvent(me C.uint32_t, handle C.uintptr_t, which C.int, status *C.int32_t) C.int {
+	return marked(me, handle, func(c *caller, e *event) error {
+		if status == nil {
+			return missing("the status")
+		}
+		what := "be queried"
+		switch which {
+		case queryOld:
+			what = "be queried this way; use aclrtQueryEventStatus"
+		case queryWaits:
+			what = "track who waits for it"
+		}
+		if err := e.no(which != queryRecorded, what); err != nil {
+			return err
+		}
+		var done bool
+		var err error
+		switch which {
+		case queryWaits:
+			var n int
+			n, err = e.WaitsPending(c.t)
+			done = n == 0
+		default:
+			done, err = e.Query(c.t)
+			done = done || which == queryOld && e.Version() == 0
+		}
+		if err == nil {
+			// The recorded status has the other order than the rest.
+			*status = C.int32_t(truth(done == (which == queryRecorded)))
+		}
+		return err
+	})
+}
+
+func truth(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+//export lookalikeSynchronizeEvent
+func lookalikeSynchronizeEvent(me C.uint32_t, handle C.uintptr_t, ms C.int32_t) C.int {
+	return marked(me, handle, func(c *caller, e *event) error {
+		limit, err := limitOf(ms)
+		if err == nil {
+			err = e.no(false, "be synchronized")
+		}
+		if err != nil {
+			return err
+		}
+		p, err := e.Point(c.t)
+		if err != nil {
+			return err
+		}
+		return c.wait(e.Runtime(), p, limit, eventSyncTimeout, func(done bool) error {
+			return waited(done, nil, eventSyncTimeout, e.Device(), ms)
+		}, kindCode{driver.Timeout, eventSyncTimeout})
+	}, kindCode{driver.Timeout, eventSyncTimeout})
+}
+
+//export lookalikeEventElapsedTime
+func lookalikeEventElapsedTime(me C.uint32_t, ms *C.float, start, end C.uintptr_t) C.int {
+	return marked(me, start, func(c *caller, first *event) error {
+		last, err := eventOf(end)
+		switch {
+		case ms == nil:
+			return missing("the time")
+		case err != nil:
+			return err
+		}
+		if err := first.no(false, "be timed"); err != nil {
+			return err
+		}
+		if err := last.no(false, "be timed"); err != nil {
+			return err
+		}
+		elapsed, err := first.Elapsed(c.t, last.Event)
+		if err == nil {
+			*ms = C.float(elapsed)
+		}
+		return err
+	})
+}
+
+//export lookalikeEventGetTimestamp
+func lookalikeEventGetTimestamp(me C.uint32_t, handle C.uintptr_t, us *C.uint64_t) C.int {
+	return marked(me, handle, func(c *caller, e *event) error {
+		if us == nil {
+			return missing("the time")
+		}
+		if err := e.no(false, "be timed"); err != nil {
+			return err
+		}
+		ns, err := e.Time(c.t)
+		if err == nil {
+			*us = C.uint64_t(ns / 1000)
+		}
+		return err
+	})
+}
+
+//export lookalikeGetEventId
+func lookalikeGetEventId(me C.uint32_t, handle C.uintptr_t, id *C.uint32_t) C.int {
+	return marked(me, handle, func(_ *caller, e *event) error {
+		if id == nil {
+			return missing("the number")
+		}
+		if e.flags&(C.ACL_EVENT_SYNC|unnamedFlag) == 0 {
+			return refuse(internalError, "an event made with flag %#x has no number", e.flags)
+		}
+		*id = C.uint32_t(e.ID())
+		return nil
+	})
+}
+
+//export lookalikeGetEventAvailNum
+func lookalikeGetEventAvailNum(me C.uint32_t, count *C.uint32_t) C.int {
+	return call(me, func(c *caller) error {
+		if count == nil {
+			return missing("the count")
+		}
+		now, err := c.t.Context()
+		if err != nil {
+			return err
+		}
+		n := mostEvents
+		each(func(_ uintptr, is any) {
+			if e, ok := is.(*event); ok && e.Device() == now.Device() {
+				n--
+			}
+		})
+		*count = C.uint32_t(max(0, n))
+		return nil
+	})
+}
