@@ -1,6 +1,10 @@
 package order
 
-import "halstream/hal"
+import (
+	"slices"
+
+	"halstream/hal"
+)
 
 // info is an operation that accesses memory.
 type info struct {
@@ -243,4 +247,533 @@ func (c *cell) drop(floor *vector) {
 	if len(c.reads) < n {
 		c.reindex()
 	}
+}
+
+// compare compares the nodes of a graph with each other: when its capture ends, and when an
+// executable is made of it. Those without a path between them run at the same time in every
+// launch.
+//
+// The graph is checked as a program of its own, by a checker of its own, for its nodes
+// have no order with work outside of it.
+func (c *Checker) compare(op *hal.Operation) {
+	one := New()
+	one.comparing = true
+	caller := &thread{}
+	if op.Thread != nil {
+		caller.id = op.Thread.ID
+	}
+	all := newRun(op.Nodes)
+	all.each(func(i int) {
+		n := op.Nodes.Node(i)
+		on := &timeline{dev: &device{ordinal: n.Device()}} // of a node that no stream has made
+		if n.Stream() != nil {
+			on = one.timeline(n.Stream())
+		}
+		node := hal.Operation{ID: op.ID, Kind: n.Kind(), Name: n.Name(), Site: n.Site(), Token: n.Token()}
+		in := one.newInfo(other, caller, on, &node)
+		in.stamp, in.run, in.node, in.ready = stamp{slot: 1, seq: 1}, all, i, true
+		one.touchNode(in, n)
+	})
+	for _, r := range one.reports.fresh {
+		r.Reason = Reason{Why: NoPath, Devices: r.Reason.Devices}
+		key := keyOf(r)
+		captured := key // as it was reported at the end of the capture of a graph that is a node now
+		captured.a.node, captured.b.node = nodeSide{}, nodeSide{}
+		if c.reports.seen[key] == nil && c.reports.seen[captured] == nil { // else it was compared before
+			if p := pieceOf(r.Range); !c.known(&key, r.First.ID, r.Second.ID, p) {
+				c.add(key, *r, p)
+			}
+		}
+	}
+}
+
+// compared notes that the nodes of an executable were compared.
+func (c *Checker) compared(op *hal.Operation) {
+	l := c.launches[op.Exec]
+	l.compared = op.Nodes
+	c.launches[op.Exec] = l
+}
+
+// touchNode handles what a node accesses. One that is a graph, or has a condition, is listed with
+// the nodes of its graphs.
+func (c *Checker) touchNode(in *info, n *hal.Node) {
+	reads, writes := n.Accesses()
+	switch word := n.Condition(); {
+	case n.Kind() == "graph":
+		return
+	case word.Size > 0:
+		reads, writes = []hal.Range{word}, nil
+	}
+	for _, r := range reads {
+		c.touch(in, pieceOf(r), false, false)
+	}
+	for _, r := range writes {
+		c.touch(in, pieceOf(r), true, false)
+	}
+}
+
+// maxLate is how many operations back an observed access is accepted; a power of two.
+const maxLate = 1 << 17
+
+// maxLateWords bounds the words of their clocks.
+const maxLateWords = 1 << 24
+
+// late remembers operations whose accesses may be observed when they run.
+type late struct {
+	ops     []*info          // by the low bits of their numbers
+	tokens  map[uint64]*info // those of them that are functions of the program
+	first   uint32           // no number before it is remembered
+	words   int
+	last    *vector // the clock that was counted last
+	sources map[uint32]*source
+	queue   []uint32 // of their numbers
+	refills []refill
+	// unwaited are the numbers of those that no host thread comes after.
+	unwaited    []uint32
+	overwritten []refill
+	unknown     int
+}
+
+// source is a copy whose source may change before it runs.
+type source struct {
+	info     *info
+	host     *vector // the clock of the calling thread
+	expected bool    // an operation ordered before the copy may have been about to write there
+	// unknown is a function that comes before the copy, may have been pending at its
+	// call, and does not say what it writes; nil if there is none.
+	unknown *info
+	piece   piece
+}
+
+type refill struct {
+	source *source
+	piece
+}
+
+// remember keeps o, which may write more than it declares.
+func (l *late) remember(o *info) {
+	if l.ops == nil {
+		l.ops = make([]*info, maxLate)
+		l.tokens = map[uint64]*info{}
+		l.first = o.id
+	}
+	for l.words > maxLateWords || o.id-l.first >= maxLate {
+		if o.id-l.first >= 1<<31 {
+			return // its number is older than all that are remembered
+		}
+		if p := &l.ops[l.first%maxLate]; *p != nil {
+			l.words -= (*p).weight
+			if l.tokens[(*p).token] == *p {
+				delete(l.tokens, (*p).token)
+			}
+			*p = nil
+		}
+		l.first++
+	}
+	if v := o.clocks[strict]; v != l.last {
+		l.last = v
+		o.weight = len(v.span())
+		l.words += o.weight
+	}
+	l.ops[o.id%maxLate] = o
+	if o.token != 0 {
+		l.tokens[o.token] = o
+	}
+}
+
+func (l *late) find(id uint32) *info {
+	if l.ops != nil {
+		if o := l.ops[id%maxLate]; o != nil && o.id == id {
+			return o
+		}
+	}
+	return nil
+}
+
+// Observed declares that the operation id, a function, also wrote these bytes, as a
+// comparison of their contents has shown. It may be called from any thread, at any
+// time after Handle.
+func (c *Checker) Observed(id uint32, writes []hal.Range) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.recording.called(toObserved, id, writes...)
+	o := c.observed(id)
+	for _, r := range writes {
+		if p := pieceOf(r); o != nil && p.start < p.end {
+			c.table.each(p, func(cl *cell, part piece) { c.visitLate(cl, o, part) })
+		}
+	}
+}
+
+// observed returns a function that has run, nil if it is not remembered any more.
+func (c *Checker) observed(id uint32) *info {
+	o := c.late.find(id)
+	if o == nil {
+		if o = c.heldInfo(id); o == nil {
+			c.late.unknown++
+			return nil
+		}
+		// It ran, so what it waited for came.
+		c.forceInfo(o)
+		c.settle()
+		if o.id != id { // a node of a launch
+			return c.late.find(id)
+		}
+	}
+	return o
+}
+
+// ObservedReads is Observed for bytes that the operation also read.
+func (c *Checker) ObservedReads(id uint32, reads []hal.Range) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.recording.called(toObservedReads, id, reads...)
+	o := c.observed(id)
+	for _, r := range reads {
+		if p := pieceOf(r); o != nil && p.start < p.end {
+			c.table.each(p, func(cl *cell, part piece) { c.visitLateRead(cl, o, part) })
+		}
+	}
+}
+
+// visitLateRead is visit for a read that is observed after later accesses were handled.
+func (c *Checker) visitLateRead(cl *cell, o *info, p piece) {
+	covered := false
+	for i := range cl.writes {
+		switch e := &cl.writes[i]; {
+		case e.info == o || o.before(e):
+			covered = true
+		case !o.after(e):
+			c.conflictLate(e, o, true, false, p)
+		}
+	}
+	for i := range cl.reads {
+		covered = covered || cl.reads[i].info == o || o.before(&cl.reads[i])
+	}
+	if !covered {
+		cl.reads = append(cl.reads, entry{stamp: o.stamp, info: o, seen: true})
+		cl.reindex()
+	}
+}
+
+// visitLate is visit for a write that is observed after later accesses were handled.
+func (c *Checker) visitLate(cl *cell, o *info, p piece) {
+	covered := false
+	n := 0
+	for _, e := range cl.writes {
+		switch {
+		case e.info == o || o.before(&e):
+			covered = true
+		case o.after(&e):
+			continue
+		default:
+			c.conflictLate(&e, o, true, true, p)
+		}
+		cl.writes[n] = e
+		n++
+	}
+	clear(cl.writes[n:])
+	cl.writes = cl.writes[:n]
+	covered = covered || n >= maxWrites // it is in a report then
+	n = 0
+	for _, e := range cl.reads {
+		switch {
+		case e.info == o || o.before(&e):
+		case o.after(&e):
+			continue
+		default:
+			c.conflictLate(&e, o, false, true, p)
+		}
+		cl.reads[n] = e
+		n++
+	}
+	clear(cl.reads[n:])
+	cl.reads = cl.reads[:n]
+	cl.reindex()
+	if !covered {
+		cl.writes = append(cl.writes, entry{stamp: o.stamp, info: o, seen: true})
+	}
+}
+
+// before reports whether o comes before the operation of e.
+func (o *info) before(e *entry) bool {
+	if o.run != nil && e.info.run == o.run {
+		return o.run.path(o.node, e.info.node)
+	}
+	if e.slot == o.slot {
+		return e.seq > o.seq
+	}
+	return e.info.clocks[strict].covers(o.stamp)
+}
+
+// conflictLate reports an access of o that is observed late with an entry that is unordered.
+func (c *Checker) conflictLate(e *entry, o *info, eWrites, oWrites bool, p piece) {
+	if e.info.silent {
+		return
+	}
+	category := Race
+	for _, w := range []struct {
+		notion   int
+		category Category
+	}{{timed, ByTiming}, {queried, ByQuery}} {
+		if o.clocks[w.notion].covers(e.stamp) || e.info.clocks[w.notion].covers(o.stamp) {
+			category = w.category
+		}
+	}
+	c.pair(category, participant{e.info, eWrites, e.seen, e.reused}, participant{o, oWrites, true, false}, p)
+}
+
+// Source declares, right after Handle of a copy, that the copy's source r will be
+// compared with its contents at the call; see Refilled.
+func (c *Checker) Source(id uint32, r hal.Range) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.recording.called(toSource, id, r)
+	p := pieceOf(r)
+	s := &source{expected: c.held > 0}
+	c.table.over(p, func(cl *cell, _ piece) {
+		for i := range cl.reads {
+			if cl.reads[i].info.id == id {
+				s.info = cl.reads[i].info
+			}
+		}
+	})
+	if s.info == nil && !s.expected {
+		return
+	}
+	if s.info != nil {
+		if h := c.threads[s.info.thread]; h != nil {
+			s.host = h.clocks[strict]
+		}
+		s.expected = s.expected || c.explained(s, p)
+		s.unknown = c.undeclaredBefore(s)
+	}
+	l := &c.late
+	if l.sources == nil {
+		l.sources = map[uint32]*source{}
+	}
+	l.sources[id] = s
+	l.noteUnwaited(id, s, p)
+	if l.queue = append(l.queue, id); len(l.queue) > 1<<16 {
+		delete(l.sources, l.queue[0])
+		l.queue = l.queue[1:]
+	}
+}
+
+// explained reports whether a write that comes before a copy, and may have been pending
+// at its call, may have changed the source.
+func (c *Checker) explained(s *source, p piece) bool {
+	found := false
+	c.table.over(p, func(cl *cell, _ piece) {
+		for i := range cl.writes {
+			if e := &cl.writes[i]; s.info.after(e) && !s.info.before(e) && !s.host.covers(e.stamp) {
+				found = true
+			}
+		}
+	})
+	return found
+}
+
+// undeclaredBefore returns the latest function before a copy that may have been pending at
+// its call and that declares no writes, nil if there is none.
+func (c *Checker) undeclaredBefore(s *source) *info {
+	var latest *info
+	for _, d := range c.all {
+		for _, l := range d.timelines {
+			for _, f := range l.undeclared {
+				if f != nil && s.info.after(&entry{stamp: f.stamp, info: f}) && !s.host.covers(f.stamp) &&
+					(latest == nil || f.arrival > latest.arrival) {
+					latest = f
+				}
+			}
+		}
+	}
+	return latest
+}
+
+// Refilled declares that the source of the copy id had other contents when the copy ran
+// than at the call. That is reported with the next Take, unless an operation that is
+// ordered before the copy wrote there meanwhile, or the copy is in a report already. If
+// a function that is ordered before the copy may have written there without declaring
+// it, the report is of that function, in a category of its own.
+func (c *Checker) Refilled(id uint32, r hal.Range) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.recording.called(toRefilled, id, r)
+	s := c.late.sources[id]
+	if s == nil {
+		c.late.unknown++
+		return
+	}
+	delete(c.late.sources, id)
+	if p := pieceOf(r); !s.expected && !c.explained(s, p) {
+		c.late.refills = append(c.late.refills, refill{s, p})
+	}
+}
+
+func (c *Checker) takeRefills() {
+	for _, f := range c.late.refills {
+		if o := f.source.info; !o.raced && !c.explained(f.source, f.piece) {
+			if u := f.source.unknown; u != nil {
+				c.undeclaredRefill(u, o, f.piece)
+				continue
+			}
+			c.addRefill(o, f.piece)
+		}
+	}
+	for _, f := range c.late.overwritten {
+		if !f.source.info.raced {
+			c.addRefill(f.source.info, f.piece)
+		}
+	}
+	c.late.refills, c.late.overwritten = nil, nil
+}
+
+// addRefill reports that the source of the copy o was changed by an unknown access.
+func (c *Checker) addRefill(o *info, p piece) {
+	key := pair{Refill, o.side(), side{device: -1}}
+	if c.known(&key, o.id, 0, p) {
+		return
+	}
+	c.add(key, Report{
+		Category: Refill, First: o.access(false, false),
+		Second: Access{Device: -1, Write: true, Seen: true, Host: true, Unknown: true},
+		Reason: Reason{Why: SourceChanged, Record: firstRecord(o)},
+	}, p)
+}
+
+// undeclaredRefill reports that u may have changed the source of the copy o.
+func (c *Checker) undeclaredRefill(u, o *info, p piece) {
+	key := pair{Undeclared, u.side(), o.side()}
+	if c.known(&key, u.id, o.id, p) {
+		return
+	}
+	c.add(key, Report{
+		Category: Undeclared, First: u.access(true, false), Second: o.access(false, false),
+		Reason: Reason{Why: UndeclaredWrite},
+	}, p)
+}
+
+// maxUnwaited is how many copies from pinned memory are remembered that no host thread
+// is ordered behind.
+const maxUnwaited = 256
+
+// noteUnwaited remembers the copy of a source that may be overwritten too early.
+func (l *late) noteUnwaited(id uint32, s *source, p piece) {
+	if s.info == nil {
+		return
+	}
+	s.piece = p
+	if l.unwaited = append(l.unwaited, id); len(l.unwaited) > maxUnwaited {
+		l.unwaited = slices.Delete(l.unwaited, 0, 1)
+	}
+}
+
+// dropUnwaited forgets the copies for which done holds.
+func (l *late) dropUnwaited(done func(*source) bool) {
+	if len(l.unwaited) == 0 {
+		return
+	}
+	l.unwaited = slices.DeleteFunc(l.unwaited, func(id uint32) bool {
+		s := l.sources[id]
+		return s == nil || done(s)
+	})
+}
+
+// coveredBy reports whether the host thread t comes after the copy, by whatever it knows.
+func (s *source) coveredBy(t *thread) bool {
+	for _, k := range t.clocks {
+		if k.covers(s.info.stamp) {
+			return true
+		}
+	}
+	return t.pendingSync != nil // its last call has waited for a stream
+}
+
+// SourceInUse reports whether no host thread comes after the copy id, as far as operations
+// were handled.
+func (c *Checker) SourceInUse(id uint32) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.dropWaited()
+	return slices.Contains(c.late.unwaited, id)
+}
+
+// dropWaited forgets the copies that a host thread comes after. A thread that ends
+// afterwards need not be known any more.
+func (c *Checker) dropWaited() {
+	c.late.dropUnwaited(func(s *source) bool {
+		for _, t := range c.threads {
+			if s.coveredBy(t) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// Overwritten declares that the source of the copy id had the contents of the call when
+// the copy ran, and has others now, at the begin of a wait of the host. That is reported
+// with the next Take, unless a host thread comes after the copy, or an operation or the
+// host may have changed it that declares to write there, or that does not say what it
+// writes: such accesses are reported by themselves.
+func (c *Checker) Overwritten(id uint32, r hal.Range) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.recording.called(toOverwritten, id, r)
+	c.dropWaited()
+	s := c.late.sources[id]
+	if c.held > 0 || !slices.Contains(c.late.unwaited, id) || c.writtenSince(s, pieceOf(r)) {
+		return
+	}
+	delete(c.late.sources, id)
+	c.late.overwritten = append(c.late.overwritten, refill{s, pieceOf(r)})
+}
+
+// behind reports whether the copy comes after the operation of e.
+func (s *source) behind(e *entry) bool { return s.info.after(e) && !s.info.before(e) }
+
+// writtenSince reports whether an operation that is not ordered before the copy may have
+// written to its source.
+func (c *Checker) writtenSince(s *source, p piece) bool {
+	found := false
+	c.table.over(p, func(cl *cell, _ piece) {
+		for i := range cl.writes {
+			found = found || !s.behind(&cl.writes[i])
+		}
+	})
+	for _, d := range c.all {
+		for _, l := range d.timelines {
+			for _, f := range l.undeclared {
+				found = found || f != nil && !s.behind(&entry{stamp: f.stamp, info: f})
+			}
+		}
+	}
+	return found
+}
+
+// Unwaited reports whether there is memory that operations have accessed for which t has
+// not waited: an access that t, or work enqueued by it, makes next may be unordered with them.
+func (c *Checker) Unwaited(t *hal.Thread) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	h := c.thread(t)
+	for _, segs := range c.table.chunks {
+		for _, s := range segs {
+			if h.isBehind(s.cell.writes) || h.isBehind(s.cell.reads) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// isBehind reports whether one of the accesses, but for the ends of blocks, is not ordered before h.
+func (h *thread) isBehind(accesses []entry) bool {
+	for _, e := range accesses {
+		if e.info.kind != free && e.info.kind != allocate && e.slot != h.slot && !h.clocks[strict].covers(e.stamp) {
+			return true
+		}
+	}
+	return false
 }

@@ -2,6 +2,7 @@ package order
 
 import (
 	"math"
+	"slices"
 
 	"halstream/hal"
 )
@@ -113,13 +114,6 @@ func (p *places[T]) of(element T, hint uint64) uint32 {
 	}
 	at.element, at.place = element, place
 	return place
-}
-
-// Record makes c keep what it is called with from now on, for [Session.Prove].
-func (c *Checker) Record() {
-	c.mu.Lock()
-	c.recording = &recording{}
-	c.mu.Unlock()
 }
 
 // add returns the place of a new call, nil if there is no recording or no room.
@@ -240,4 +234,194 @@ func (r *recording) ordered(t *hal.Thread, what HostOrder, object, token uint64)
 		at.what, at.thread, at.seq, at.number = uint8(toOrder), r.threads.of(t.ID, t.ID), object, token
 		at.id = uint32(what)
 	}
+}
+
+// recordedKind is which method of a Checker was called.
+type recordedKind uint8
+
+const (
+	toObserved recordedKind = iota
+	toObservedReads
+	toSource
+	toRefilled
+	toOverwritten
+	toOrder
+	toObserveThreads
+	toFinish
+	toHandle // the last one: the kinds of operations follow it
+)
+
+// recordedCall is a call of a method of a Checker.
+type recordedCall struct {
+	what   recordedKind
+	order  HostOrder
+	thread uint64
+	object uint64
+	// op is the operation of Handle, without its thread. Of the other methods it has the
+	// arguments: ID, Reads, Token.
+	op hal.Operation
+}
+
+// get sets call to what is stored.
+func (r *recording) get(s *storedCall, call *recordedCall) {
+	call.what = min(recordedKind(s.what), toHandle)
+	if s.thread != 0 {
+		call.thread = r.threads.list[s.thread-1]
+	}
+	op := &call.op
+	switch {
+	case call.what == toOrder:
+		call.order, call.object, op.Token = HostOrder(s.id), s.seq, s.number
+		return
+	case s.flags&storedWhole != 0:
+		*op = r.whole[s.target-1]
+		return
+	}
+	op.ID, op.Site = s.id, s.site
+	if s.all > 0 {
+		op.Reads = r.ranges[s.ranges/rangesChunk][s.ranges%rangesChunk:][:s.all:s.all]
+	}
+	if s.all > s.reads {
+		op.Reads, op.Writes = op.Reads[:s.reads:s.reads], op.Reads[s.reads:]
+	}
+	if s.reads == 0 {
+		op.Reads = nil
+	}
+	if call.what != toHandle {
+		return
+	}
+	op.Kind, op.Seq = storedKinds[recordedKind(s.what)-toHandle], s.seq
+	if s.flags&storedToken != 0 {
+		op.Token = s.number
+	} else {
+		op.Version = s.number
+	}
+	if s.stream != 0 {
+		op.Stream = r.streams.list[s.stream-1]
+	}
+	switch {
+	case s.target == 0:
+	case s.flags&storedEvent != 0:
+		op.Event = r.events.list[s.target-1]
+	default:
+		op.Other = r.streams.list[s.target-1]
+	}
+	if s.name != 0 {
+		op.Name = r.names.list[s.name-1]
+	}
+	op.Host, op.Cached = s.flags&storedHost != 0, s.flags&storedCached != 0
+	op.InOrder, op.Internal = s.flags&storedInOrder != 0, s.flags&storedInternal != 0
+	op.NoWait = s.flags&storedNoWait != 0
+}
+
+// replayThreads stand for the threads of a recording, by their numbers.
+type replayThreads map[uint64]*hal.Thread
+
+func (r replayThreads) get(id uint64) *hal.Thread {
+	t := r[id]
+	if t == nil {
+		t = &hal.Thread{ID: id}
+		r[id] = t
+	}
+	return t
+}
+
+// callIndex finds what fixes refer to in recorded calls without looking through all of them for
+// each fix.
+type callIndex struct {
+	calls   []*recordedCall
+	streams map[[2]uint64]*hal.Stream // by device and index
+	events  map[uint64]*hal.Event     // by id
+	bySite  map[uint32][]int          // numbers of the calls of operations, ascending
+	records map[*hal.Event][]int      // likewise, of its records
+	// For each call of an operation, how many of its thread with a known site there were by then.
+	rank []int
+}
+
+func indexed(calls []*recordedCall) *callIndex {
+	x := &callIndex{
+		calls: calls, streams: map[[2]uint64]*hal.Stream{}, events: map[uint64]*hal.Event{},
+		bySite: map[uint32][]int{}, records: map[*hal.Event][]int{}, rank: make([]int, len(calls)),
+	}
+	ranks := map[uint64]int{}
+	for i, call := range calls {
+		for _, s := range []*hal.Stream{call.op.Stream, call.op.Other} {
+			if s != nil {
+				x.streams[[2]uint64{uint64(s.Device().Ordinal()), s.Index()}] = s
+			}
+		}
+		if e := call.op.Event; e != nil {
+			x.events[e.ID()] = e
+			if call.op.Kind == "record" {
+				x.records[e] = append(x.records[e], i)
+			}
+		}
+		if call.what != toHandle {
+			continue
+		}
+		if call.op.Site != 0 {
+			ranks[call.thread]++
+			x.bySite[call.op.Site] = append(x.bySite[call.op.Site], i)
+		}
+		x.rank[i] = ranks[call.thread]
+	}
+	delete(x.events, 0) // of a fix without an event
+	return x
+}
+
+// version returns the latest record of an event in front of the call with a number, 0 without one.
+func (x *callIndex) version(before int, event *hal.Event) uint64 {
+	records := x.records[event]
+	at, _ := slices.BinarySearch(records, before)
+	if at == 0 {
+		return 0
+	}
+	return x.calls[records[at-1]].op.Version
+}
+
+// execution is the calls of one execution of a statement, by their numbers.
+type execution struct {
+	thread     uint64
+	begin, end int
+	on         bool // one of them is on the stream that was asked for
+}
+
+// executions returns when a statement with some call sites was executed with an operation on a
+// stream, or at all if that is nil. The calls of one thread in a row are of one execution up
+// to a call that is like the first one.
+func (x *callIndex) executions(sites []uint32, on *hal.Stream) []execution {
+	var inside []int
+	for _, site := range sites {
+		inside = append(inside, x.bySite[site]...)
+	}
+	slices.Sort(inside)
+	inside = slices.Compact(inside)
+	var all []*execution
+	open := map[uint64]*execution{}
+	for _, i := range inside {
+		call := x.calls[i]
+		now := open[call.thread]
+		if now != nil && x.rank[i] != x.rank[now.end]+1 {
+			now = nil // a call of another statement came between
+		}
+		if now != nil {
+			if first := &x.calls[now.begin].op; first.Site == call.op.Site && first.Kind == call.op.Kind {
+				now = nil
+			}
+		}
+		if now == nil {
+			now = &execution{thread: call.thread, begin: i}
+			open[call.thread] = now
+			all = append(all, now)
+		}
+		now.end = i
+		now.on = now.on || on == nil || call.op.Stream == on && !call.op.Host
+	}
+	var out []execution
+	for _, one := range all {
+		if one.on {
+			out = append(out, *one)
+		}
+	}
+	return out
 }

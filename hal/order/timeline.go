@@ -1,7 +1,6 @@
 package order
 
 import (
-	"runtime"
 	"sync"
 
 	"halstream/hal"
@@ -85,86 +84,6 @@ func (g *endedThreads) take() []uint64 {
 	return ids
 }
 
-func (c *Checker) timeline(s *hal.Stream) *timeline {
-	if c.latest.stream == s {
-		return c.latest.timeline
-	}
-	l := c.timelines[s]
-	if l == nil {
-		d := c.device(s.Device())
-		l = &timeline{stream: s, dev: d, ordered: s.Ordered(), blocks: s.BlocksHost(), legacy: s == s.Device().Legacy()}
-		if l.legacy {
-			d.legacy = l
-		}
-		d.timelines = append(d.timelines, l)
-		c.timelines[s] = l
-	}
-	c.latest.stream, c.latest.timeline = s, l
-	return l
-}
-
-func (c *Checker) device(d *hal.Device) *device {
-	found := c.devices[d]
-	if found == nil {
-		found = &device{ordinal: d.Ordinal()}
-		c.devices[d] = found
-		c.all = append(c.all, found)
-	}
-	return found
-}
-
-func (c *Checker) thread(t *hal.Thread) *thread {
-	var id uint64 // callers without a thread are one thread
-	if t != nil {
-		id = t.ID
-	}
-	if h := c.latest.thread; h != nil && c.latest.id == id {
-		return h
-	}
-	h := c.threads[id]
-	if h == nil {
-		h = &thread{id: id, clocks: c.firstClocks(id)}
-		h.clocks[queried] = h.clocks[strict]
-		c.threads[id] = h
-		if t != nil {
-			ended := c.ended
-			runtime.AddCleanup(t, func(id uint64) {
-				ended.mu.Lock()
-				ended.ids = append(ended.ids, id)
-				ended.mu.Unlock()
-			}, id)
-		}
-	}
-	c.latest.id, c.latest.thread = id, h
-	return h
-}
-
-// firstClocks returns what a thread that calls for the first time comes after: what is
-// known of its beginning, or else, where the beginning of threads is not observed, what all
-// other threads come after, since one of them started it.
-func (c *Checker) firstClocks(id uint64) clocks {
-	if known, ok := c.begunClocks(id); ok {
-		return known
-	}
-	k, first := c.lastEndedClocks, true
-	for _, o := range c.threads {
-		if first {
-			k, first = o.clocks, false
-		} else {
-			k = k.common(o.clocks)
-		}
-	}
-	return k
-}
-
-// tick gives l the stamp of its next operation, which t enqueues.
-func (c *Checker) tick(l *timeline, t clocks) {
-	if l.slot == 0 {
-		l.stamp = c.slots.take(t[strict], &l.clocks)
-	}
-	l.seq++
-}
-
 // asOf returns the state of l before the operation with number seq: the checker may
 // see the end of a wait after later operations.
 func (l *timeline) asOf(seq uint64) (stamp, clocks) {
@@ -178,38 +97,49 @@ func (l *timeline) asOf(seq uint64) (stamp, clocks) {
 	return at.stamp, at.clocks
 }
 
-// forget removes a closed stream: its slot is used again, and its device keeps its
-// clocks.
-func (c *Checker) forget(l *timeline) {
-	delete(c.timelines, l.stream)
-	c.latest.stream, c.latest.timeline = nil, nil
-	d := l.dev
-	for i, o := range d.timelines {
-		if o == l {
-			d.timelines[i] = d.timelines[len(d.timelines)-1]
-			d.timelines[len(d.timelines)-1] = nil
-			d.timelines = d.timelines[:len(d.timelines)-1]
-			break
+// event is the state of an event.
+type event struct {
+	future bool
+	latest [3]*point // the newest record first; older ones may be synchronized with
+	// Future events only: the first record since the reset, nil if there was none;
+	// known says that set is valid, which it is not while the checker has seen neither
+	// a record nor a reset of the event.
+	set     *point
+	known   bool
+	ever    clocks // the union of the clocks of all records
+	waiting []*timeline
+}
+
+// at returns the record that made a version, nil if the checker has not seen it.
+func (e *event) at(version uint64) *point {
+	var best *point
+	for _, p := range e.latest {
+		if p != nil && p.version >= version {
+			best = p
 		}
 	}
-	if l.slot == 0 {
-		return
+	return best
+}
+
+func (e *event) push(p *point) {
+	e.latest[2], e.latest[1], e.latest[0] = e.latest[1], e.latest[0], p
+}
+
+// point is a place on a stream with its clocks: that of a record, or behind the work
+// enqueued so far. While operations are held its clocks may not be computed yet.
+type point struct {
+	stamp
+	clocks   clocks
+	version  uint64 // of the event, for records
+	timeline *timeline
+	done     bool
+	waiting  []*timeline // streams whose first held operation waits for it
+}
+
+// all returns the clocks at p, with p itself.
+func (p *point) all() clocks {
+	if p.slot == 0 {
+		return p.clocks
 	}
-	if !c.floor.covers(l.stamp) {
-		g := gather{clocks: &d.past}
-		g.add(l.stamp, l.clocks)
-		if l.dirty {
-			g := gather{clocks: &d.pastOrdered}
-			g.add(l.stamp, l.clocks)
-		}
-	}
-	if l.dirty {
-		for i, o := range d.dirty {
-			if o == l {
-				d.dirty = append(d.dirty[:i], d.dirty[i+1:]...)
-				break
-			}
-		}
-	}
-	c.slots.give(l.stamp, l.clocks)
+	return p.clocks.with(p.stamp)
 }

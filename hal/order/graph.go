@@ -164,54 +164,6 @@ func (r *graphRun) sequence() []int {
 	return order
 }
 
-// runNodes handles the nodes of a launch, the operation op of s; base is the launch.
-func (c *Checker) runNodes(s *timeline, t clocks, op *hal.Operation, base *info) {
-	r := newRun(op.Nodes)
-	versions := map[int]uint64{}
-	for _, v := range op.NodeVersions {
-		versions[v.Node] = v.Version
-	}
-	node := func(i int) {
-		n := op.Nodes.Node(i)
-		switch {
-		case n.Event() == nil:
-		case n.Kind() == "record":
-			p := &point{version: versions[i], timeline: s}
-			c.event(n.Event()).push(p)
-			c.reach(p, s)
-			c.tick(s, t) // what follows does not come before what waits for the event
-			return
-		default:
-			if p := c.event(n.Event()).at(versions[i]); p != nil && p.timeline != s {
-				g := gather{clocks: &s.clocks}
-				g.add(p.stamp, p.clocks)
-				c.tick(s, t)
-			}
-			return
-		}
-		in := *base
-		in.id, in.token, in.run, in.node = op.NodeID(i), n.Token(), r, i
-		in.stamp, in.clocks, in.ready = s.stamp, s.clocks, true
-		switch n.Kind() {
-		case "call", "native", "kernel", "if", "while", "switch":
-			if i < op.Nodes.Len() {
-				c.late.remember(&in)
-			}
-			if _, writes := n.Accesses(); len(writes) == 0 {
-				s.noteUndeclared(&in)
-			}
-		}
-		c.touchNode(&in, n)
-	}
-	if len(versions) == 0 {
-		r.each(node)
-		return
-	}
-	for _, i := range r.sequence() {
-		r.visit(i, node)
-	}
-}
-
 // NodeNote is the node of a graph that an access is one of: of the launch that Access is, or,
 // where nodes of one graph are compared, a node that was not captured on a stream.
 type NodeNote struct {
