@@ -3,15 +3,18 @@ package cuda
 /*
 #include <stdlib.h>
 #include "calls.h"
+#include "gil.h"
 */
 import "C"
 
 import (
+	"fmt"
 	"os"
 	"sync"
 	"sync/atomic"
 	"unsafe"
 
+	"halstream/hal"
 	"halstream/hal/driver"
 )
 
@@ -202,3 +205,121 @@ var (
 	_ driver.VendorStream = (*Stream)(nil)
 	_ driver.Event        = (*Event)(nil)
 )
+
+func init() {
+	hal.Register("cuda", 1, func() (driver.Driver, error) {
+		d, err := Open("")
+		if err != nil {
+			return nil, err
+		}
+		return d, nil
+	})
+}
+
+// AwaitsHost implements driver.VendorDriver. A wait for a value that another stream
+// writes counts, too: the driver does not say what ends a wait.
+func (d *Driver) AwaitsHost() bool {
+	if d.reports.Load() > 0 || d.poller.anyGate() {
+		return true
+	}
+	for _, dev := range d.devices {
+		if !dev.opened() {
+			continue
+		}
+		for _, s := range dev.streams.all() {
+			place := s.hostWait.Load()
+			if s.Reached(place) {
+				continue
+			}
+			if s.refresh(); !s.Reached(place) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// CheckBody implements driver.BodyChecker.
+func (d *Driver) CheckBody(on int, n *driver.GraphNode) string {
+	switch {
+	case n.Kind == driver.EmptyNode || isWhole(n, true) && n.Device == on:
+		return ""
+	case n.Device != on:
+		return fmt.Sprintf("it is on device %d, and the body begins on device %d", n.Device, on)
+	}
+	return "the driver runs fills, copies and kernels there, but nothing of the host; put it before or behind the condition, " +
+		"or decide on the host between two launches"
+}
+
+// OnSequence implements driver.Sequencer.
+func (d *Driver) OnSequence(f func(driver.Tag)) { d.sequenced = f }
+
+// Refresh implements driver.VendorDriver.
+func (d *Driver) Refresh() {
+	for _, dev := range d.devices {
+		if dev.opened() {
+			for _, s := range dev.streams.all() {
+				s.refresh()
+			}
+		}
+	}
+}
+
+// Probe implements driver.VendorDriver. Memory from a pool or a slab of this package is unknown
+// here: hal keeps its blocks in use, and its freed memory stays mapped.
+func (d *Driver) Probe(addr uint64) (where driver.Where, start, size uint64, ordinal int, known bool) {
+	pools := map[C.CUmemoryPool]bool{}
+	var any *Device
+	for _, dev := range d.devices {
+		if dev.opened() {
+			any = dev
+			pools[dev.state().pool] = true
+			if dev.slabs.has(addr) {
+				return 0, 0, 0, -1, false
+			}
+		}
+	}
+	if any == nil || d.pinned.owns(addr) {
+		return 0, 0, 0, -1, false
+	}
+	var kind C.uint32_t
+	var on C.int
+	var from, bytes C.uint64_t
+	var pool C.CUmemoryPool
+	s := C.hs_probe(any.ctx(), C.CUdeviceptr(addr), &kind, &on, &from, &bytes, &pool)
+	if any.check(s, "look at memory") != nil || pool != 0 && pools[pool] {
+		return 0, 0, 0, -1, false
+	}
+	switch kind {
+	case memoryHost:
+		return driver.Pinned, uint64(from), uint64(bytes), -1, true
+	case memoryDevice:
+		if on >= 0 && int(on) < len(d.devices) && d.devices[on] != nil && d.devices[on].unfreed.has(uint64(from)) {
+			return 0, 0, 0, -1, false
+		}
+		return driver.OnDevice, uint64(from), uint64(bytes), int(on), true
+	}
+	return 0, 0, 0, -1, false
+}
+
+// stalls reports whether work of a device may wait for the host. Where work of one device waits for
+// another's all of them may. It calls no driver, so what the host has done already may count.
+func (d *Driver) stalls() bool {
+	if d.reports.Load() > 0 || d.poller.anyHeld() {
+		return true
+	}
+	for _, dev := range d.devices {
+		if dev == nil || !dev.opened() {
+			continue
+		}
+		if dev.calling.Load() > 0 {
+			return true
+		}
+		for _, s := range dev.streams.all() {
+			if s.reached.Load() < s.hostWait.Load() && !dev.unusable() {
+				return true
+			}
+		}
+	}
+	return false
+}

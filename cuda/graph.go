@@ -7,6 +7,7 @@ import "C"
 
 import (
 	"slices"
+	"unsafe"
 
 	"halstream/hal/driver"
 	"halstream/hal/park"
@@ -363,36 +364,501 @@ func (l launching) Ready(token uint64, level uint8, c driver.Completer) *park.Pa
 	return l.GraphLaunch.Ready(token, level, c)
 }
 
-// run enqueues what a node of a graph does; before, if not nil, looks at the source of a copy first.
-func (s *Stream) run(n *driver.GraphNode, before func(), l driver.GraphLaunch) error {
+// wholeGraph is an executable of the driver: all nodes are work of one device, and a launch is one call.
+type wholeGraph struct {
+	dev  *Device
+	exec C.CUgraphExec
+	// lastOn is the stream of the latest launch, and last its place there. The turn of the executable guards them.
+	lastOn *Stream
+	last   uint64
+}
+
+// isWhole reports whether a graph of the driver can have a node: conditional says that the graph has
+// nodes with conditions, or is the body of one.
+func isWhole(n *driver.GraphNode, conditional bool) bool {
+	const farthest = 1<<31 - 1 // from row to row
 	switch n.Kind {
-	case driver.CallNode:
-		return s.HostFunc(driver.HostFunc{Token: n.Token, Sink: l})
-	case driver.NativeNode:
-		native := *n.Native
-		before := native.Before
-		native.Before = func() {
-			l.Begin()
-			if before != nil {
-				before()
-			}
-		}
-		return s.Native(native)
-	case driver.CopyNode:
-		c := *n.Copy
-		c.Before = before
-		_, err := s.Copy(c)
-		return err
+	case driver.EmptyNode, driver.DelayNode:
+		return true
 	case driver.FillNode:
-		return s.Fill(n.Fill)
+		return n.Fill.On == driver.OnDevice || conditional && n.Fill.On == driver.Pinned
+	case driver.CopyNode:
+		c := n.Copy
+		return within(c.From, c.SrcDevice, n.Device) && within(c.To, c.DstDevice, n.Device) &&
+			(c.To == driver.OnDevice || c.From == driver.OnDevice) &&
+			c.SrcPitch <= farthest && c.DstPitch <= farthest && c.Width*c.Height > 0
 	case driver.KernelNode:
-		return s.Launch(*n.Launch)
+		return !n.Launch.Cooperative && n.Launch.Cluster == [3]uint32{}
+	}
+	return n.Kind.Conditional() // the bodies have been checked
+}
+
+// within reports whether memory is that of a device, or pinned.
+func within(where driver.Where, ordinal, device int) bool {
+	return where == driver.Pinned || where == driver.OnDevice && ordinal == device
+}
+
+// whole returns a graph of the driver, nil where the driver cannot have it.
+func (d *Driver) whole(nodes []driver.GraphNode) (w *wholeGraph, err error) {
+	const doing = "instantiate"
+	if len(nodes) == 0 || C.hs_graphs() == 0 {
+		return nil, nil
+	}
+	dev, conditions := d.devices[nodes[0].Device], conditional(nodes)
+	for i := range nodes {
+		if nodes[i].Device != dev.ordinal || !isWhole(&nodes[i], conditions) {
+			return nil, nil
+		}
+	}
+	return dev.whole(nodes, resetsOf(nodes))
+}
+
+// whole returns a graph of the driver with nodes that it can have, in front of which words are reset.
+func (d *Device) whole(nodes []driver.GraphNode, resets []driver.GraphCondition) (w *wholeGraph, err error) {
+	const doing = "instantiate"
+	if err := d.usable(doing); err != nil {
+		return nil, err
+	}
+	var graph C.CUgraph
+	if err := d.check(C.hs_graph_new(d.ctx(), &graph), doing); err != nil {
+		return nil, err
+	}
+	if err := d.addAll(graph, nodes, resets); err != nil {
+		C.hs_graph_drop(d.ctx(), graph)
+		return nil, err
+	}
+	w = &wholeGraph{dev: d}
+	if err := d.check(C.hs_graph_exec(d.ctx(), graph, &w.exec), doing); err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+func (d *Device) addAll(graph C.CUgraph, nodes []driver.GraphNode, resets []driver.GraphCondition) error {
+	first := make([]driver.GraphNode, len(resets))
+	for i, c := range resets {
+		first[i] = driver.GraphNode{Kind: driver.FillNode, GraphWork: &driver.GraphWork{Fill: resetOf(c)}}
+	}
+	handles, err := d.addNodes(graph, first, nil)
+	if err != nil {
+		return err
+	}
+	_, err = d.addNodes(graph, nodes, handles)
+	return err
+}
+
+// addNodes adds nodes behind others, and returns those that none of them comes after.
+func (d *Device) addNodes(graph C.CUgraph, nodes []driver.GraphNode, first []C.CUgraphNode) (ends []C.CUgraphNode, err error) {
+	p := newGraphParts(graph, len(nodes), first)
+	last := make([]bool, len(nodes))
+	for i := range nodes {
+		for _, at := range nodes[i].After {
+			last[at] = false
+		}
+		if err := d.addNode(p, &nodes[i]); err != nil {
+			return nil, err
+		}
+		last[i] = true
+	}
+	if err := p.flush(d); err != nil {
+		return nil, err
+	}
+	for i, handle := range p.made() {
+		if last[i] {
+			ends = append(ends, handle)
+		}
+	}
+	return ends, nil
+}
+
+// addNode adds a node, at the latest when p is flushed.
+func (d *Device) addNode(p *graphParts, n *driver.GraphNode) error {
+	switch n.Kind {
+	case driver.IfNode, driver.WhileNode, driver.SwitchNode:
+		if err := p.flush(d); err != nil {
+			return err
+		}
+		return d.addCondition(p.graph, n, p.handlesOf(n.After), p.next())
+	case driver.CopyNode:
+		p.addCopy(n.After, rowsOf(n.Copy))
+	case driver.FillNode:
+		p.addFill(n.After, &n.Fill)
+	case driver.KernelNode:
+		p.addLaunch(n.After, n.Launch)
 	case driver.DelayNode:
-		return s.Delay(n.Delay, 0)
-	case driver.RecordNode:
-		return s.Record(n.Event, 0)
-	case driver.WaitNode:
-		return s.Wait(n.Event, driver.Forever, 0)
+		f, err := d.delayFunction()
+		if err != nil {
+			return err
+		}
+		launch := delayOf(f, n.Delay)
+		p.addLaunch(n.After, &launch)
+	default:
+		p.add(n.After, C.hs_node{kind: C.HS_NODE_EMPTY})
 	}
 	return nil
+}
+
+// addLaunch adds a launch of a kernel behind other nodes.
+func (d *Device) addLaunch(graph C.CUgraph, launch driver.Launch, after []C.CUgraphNode, made *C.CUgraphNode) error {
+	p := newGraphParts(graph, 1, after)
+	p.addLaunch(nil, &launch)
+	if err := p.flush(d); err != nil {
+		return err
+	}
+	*made = p.made()[0]
+	return nil
+}
+
+// launch enqueues a run, at whose end l has ended.
+func (w *wholeGraph) launch(s *Stream, l driver.GraphLaunch) error {
+	if err := w.enqueue(s); err != nil {
+		return err
+	}
+	w.dev.endings.add(s, w.last, l)
+	return nil
+}
+
+// enqueue enqueues a run.
+func (w *wholeGraph) enqueue(s *Stream) error {
+	const doing = "launch graph"
+	if err := s.beginEnqueue(doing); err != nil {
+		return err
+	}
+	defer s.endEnqueue()
+	if err := s.enqueuedOne(C.hs_graph_launch(s.dev.ctx(), w.exec, s.h), doing); err != nil {
+		return err
+	}
+	w.lastOn, w.last = s, s.enqueued.Load()
+	return nil
+}
+
+// close gives the executable up; launches that were enqueued still run. The driver destroys one that has
+// nodes with conditions only when its launches have ended, and these may wait for the caller. So it is
+// destroyed behind them.
+func (w *wholeGraph) close() {
+	if w.lastOn != nil {
+		w.dev.endings.add(w.lastOn, w.last, w)
+		return
+	}
+	w.End()
+}
+
+// End implements completionListener: it destroys the executable, whose launches have ended.
+func (w *wholeGraph) End() {
+	if w.dev.opened() {
+		_ = w.dev.check(C.hs_graph_end(w.dev.ctx(), w.exec), "close executable")
+	}
+}
+
+// graphParts are nodes that are about to become those of a graph of the driver: C code adds as many as
+// possible in one call, as each call of it gives Python's lock up and looks for the context.
+type graphParts struct {
+	graph C.CUgraph
+	// handles are those of the nodes that the others come after, and behind these `first` ones those of the nodes.
+	handles []C.CUgraphNode
+	first   int
+	added   int // nodes, with those that are not flushed
+	// What is not flushed: the nodes, the indices in handles that they come after, and the arguments of kernels.
+	nodes []C.hs_node
+	after []C.uint32_t
+	args  []byte
+}
+
+func newGraphParts(graph C.CUgraph, nodes int, first []C.CUgraphNode) *graphParts {
+	p := &graphParts{graph: graph, first: len(first), handles: make([]C.CUgraphNode, len(first)+nodes),
+		nodes: make([]C.hs_node, 0, nodes), after: make([]C.uint32_t, 0, nodes)}
+	copy(p.handles, first)
+	return p
+}
+
+// made returns the handles of the nodes that were added; flush has made them.
+func (p *graphParts) made() []C.CUgraphNode { return p.handles[p.first:] }
+
+// next returns where the handle of a node goes that the caller makes. All before it were flushed.
+func (p *graphParts) next() *C.CUgraphNode {
+	p.added++
+	return &p.handles[p.first+p.added-1]
+}
+
+// handlesOf returns what a node comes after; it was flushed.
+func (p *graphParts) handlesOf(after []int) []C.CUgraphNode {
+	if len(after) == 0 {
+		return p.handles[:p.first]
+	}
+	found := make([]C.CUgraphNode, len(after))
+	for i, at := range after {
+		found[i] = p.made()[at]
+	}
+	return found
+}
+
+// add adds a node behind others, by their indices; behind the first ones if it comes after none.
+func (p *graphParts) add(after []int, n C.hs_node) {
+	n.after, n.count = C.uint32_t(len(p.after)), C.uint32_t(len(after))
+	for _, at := range after {
+		p.after = append(p.after, C.uint32_t(p.first+at))
+	}
+	if len(after) == 0 {
+		n.count = C.uint32_t(p.first)
+		for i := range p.first {
+			p.after = append(p.after, C.uint32_t(i))
+		}
+	}
+	p.nodes = append(p.nodes, n)
+	p.added++
+}
+
+func (p *graphParts) addCopy(after []int, rows C.hs_copy) {
+	n := C.hs_node{kind: C.HS_NODE_COPY}
+	*(*C.hs_copy)(unsafe.Pointer(&n.work)) = rows
+	p.add(after, n)
+}
+
+func (p *graphParts) addFill(after []int, f *driver.Fill) {
+	n := C.hs_node{kind: C.HS_NODE_FILL}
+	*(*C.hs_memset)(unsafe.Pointer(&n.work)) = C.hs_memset{dst: C.uint64_t(f.Dst), count: C.uint64_t(f.Count),
+		value: C.uint32_t(f.Value), size: C.uint32_t(f.Size)}
+	p.add(after, n)
+}
+
+func (p *graphParts) addLaunch(after []int, l *driver.Launch) {
+	n := C.hs_node{kind: C.HS_NODE_LAUNCH, args: C.size_t(len(p.args))}
+	*(*C.hs_launch)(unsafe.Pointer(&n.work)) = launchOf(l)
+	p.args = append(p.args, l.Args...)
+	p.add(after, n)
+}
+
+// flush makes what was added nodes of the graph.
+func (p *graphParts) flush(d *Device) error {
+	if len(p.nodes) == 0 {
+		return nil
+	}
+	made := p.first + p.added - len(p.nodes) // the index of the first of them
+	status := C.hs_graph_add(d.ctx(), p.graph, &p.nodes[0], C.size_t(len(p.nodes)), unsafe.SliceData(p.after),
+		unsafe.Pointer(unsafe.SliceData(p.args)), driver.Cell, &p.handles[0], C.size_t(made))
+	p.nodes, p.after, p.args = p.nodes[:0], p.after[:0], p.args[:0]
+	return d.check(status, "instantiate")
+}
+
+// Nodes with conditions. A driver takes a condition from a kernel, so a kernel of this package reads
+// the word of memory in front of each such node, and at the end of each run of a body that may run again.
+
+// conditionPTX is a kernel that sets a condition to a word of 4 bytes. The driver itself has the
+// function that it calls.
+const conditionPTX = `.version 6.0
+.target sm_50
+.address_size 64
+
+.extern .func cudaGraphSetConditional(.param .b64 condition, .param .b32 value);
+
+.visible .entry halstream_condition(.param .u64 condition, .param .u64 word)
+{
+	.reg .u64 %at<4>;
+	.reg .u32 %value;
+	.param .b64 first;
+	.param .b32 second;
+	ld.param.u64 %at1, [condition];
+	ld.param.u64 %at2, [word];
+	cvta.to.global.u64 %at3, %at2;
+	ld.volatile.global.u32 %value, [%at3];
+	st.param.b64 [first], %at1;
+	st.param.b32 [second], %value;
+	call.uni cudaGraphSetConditional, (first, second);
+	ret;
+}
+` + "\x00"
+
+// leastBodies is the first driver whose nodes choose between bodies.
+const leastBodies = 12080
+
+// checkConditions rejects nodes that the driver does not have.
+func (d *Driver) checkConditions(nodes []driver.GraphNode) error {
+	const doing = "instantiate"
+	if !conditional(nodes) {
+		return nil
+	}
+	if C.hs_conditions() == 0 {
+		return driver.Errorf(driver.NotSupported, doing, "nodes with conditions need a driver for CUDA 12.3 or newer, and this one is "+
+			"for %d.%d; update the driver, or decide on the host between two launches", d.version/1000, d.version%1000/10)
+	}
+	for i := range nodes {
+		n := &nodes[i]
+		bodies := bodiesOf(n)
+		if d.version < leastBodies && (len(bodies) > 1 || n.Kind == driver.SwitchNode) {
+			return driver.Errorf(driver.NotSupported, doing, "a node that chooses between bodies needs a driver for CUDA 12.8 or newer, "+
+				"and this one is for %d.%d; update the driver, or use two if nodes", d.version/1000, d.version%1000/10)
+		}
+		for _, body := range bodies {
+			if err := d.checkConditions(body); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// bodiesOf returns what a node may run, nil if it has no condition.
+func bodiesOf(n *driver.GraphNode) [][]driver.GraphNode {
+	if n.Kind.Conditional() {
+		return n.Bodies
+	}
+	return nil
+}
+
+// conditional reports whether one of the nodes has a condition.
+func conditional(nodes []driver.GraphNode) bool {
+	return slices.ContainsFunc(nodes, func(n driver.GraphNode) bool { return n.Kind.Conditional() })
+}
+
+// placed returns the nodes with those that have a condition on the device of their bodies.
+func placed(nodes []driver.GraphNode) []driver.GraphNode {
+	if !conditional(nodes) {
+		return nodes
+	}
+	nodes = slices.Clone(nodes)
+	for i := range nodes {
+		if on := deviceOf(&nodes[i]); on >= 0 {
+			nodes[i].Device = on
+		}
+	}
+	return nodes
+}
+
+// deviceOf returns the device that a node works on, -1 if it does nothing.
+func deviceOf(n *driver.GraphNode) int {
+	if n.Kind == driver.EmptyNode {
+		return -1
+	}
+	if !n.Kind.Conditional() {
+		return n.Device
+	}
+	for _, body := range n.Bodies {
+		for i := range body {
+			if on := deviceOf(&body[i]); on >= 0 {
+				return on
+			}
+		}
+	}
+	return -1
+}
+
+// resetsOf returns the conditions of nodes that a launch begins by setting, each word once.
+func resetsOf(nodes []driver.GraphNode) (resets []driver.GraphCondition) {
+	for i := range nodes {
+		var found []driver.GraphCondition
+		if nodes[i].Kind.Conditional() && nodes[i].Condition.Resets {
+			found = append(found, nodes[i].Condition)
+		}
+		for _, body := range bodiesOf(&nodes[i]) {
+			found = append(found, resetsOf(body)...)
+		}
+		for _, c := range found {
+			at := slices.IndexFunc(resets, func(o driver.GraphCondition) bool { return o.Addr == c.Addr })
+			if at < 0 {
+				resets = append(resets, c)
+			} else {
+				resets[at] = c
+			}
+		}
+	}
+	return resets
+}
+
+// resetOf is the fill that sets the word of a condition at the begin of a launch.
+func resetOf(c driver.GraphCondition) driver.Fill {
+	return driver.Fill{Dst: c.Addr, Count: 1, Value: c.Initial, Size: 4, On: driver.Pinned}
+}
+
+// addCondition adds a node with a condition, and its bodies.
+func (d *Device) addCondition(graph C.CUgraph, n *driver.GraphNode, after []C.CUgraphNode, made *C.CUgraphNode) error {
+	const doing = "instantiate"
+	var condition C.uint64_t
+	if err := d.check(C.hs_graph_condition(d.ctx(), graph, &condition), doing); err != nil {
+		return err
+	}
+	var setter C.CUgraphNode
+	if err := d.addSetter(graph, n, condition, after, &setter); err != nil {
+		return err
+	}
+	kinds := map[driver.GraphNodeKind]C.int{driver.IfNode: C.HS_CONDITION_IF, driver.WhileNode: C.HS_CONDITION_WHILE,
+		driver.SwitchNode: C.HS_CONDITION_SWITCH}
+	bodies := make([]C.CUgraph, len(n.Bodies))
+	err := d.check(C.hs_graph_add_condition(d.ctx(), graph, condition, kinds[n.Kind], unsafe.SliceData(bodies), C.int(len(bodies)),
+		setter, made), doing)
+	if err != nil {
+		return err
+	}
+	for i, body := range bodies {
+		ends, err := d.addNodes(body, n.Bodies[i], nil)
+		if err != nil {
+			return err
+		}
+		if n.Kind == driver.WhileNode {
+			if err := d.addSetter(body, n, condition, ends, &setter); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// conditionFunction returns the kernel that reads a condition, where the driver has conditions.
+func (d *Device) conditionFunction() (f driver.Function, err error) {
+	if C.hs_conditions() == 0 {
+		return f, driver.Errorf(driver.NotSupported, "instantiate", "the driver has no nodes with conditions")
+	}
+	return d.ownFunction(&d.state().condition, conditionPTX, "halstream_condition")
+}
+
+// addSetter adds a node that sets the condition to the word of memory.
+func (d *Device) addSetter(graph C.CUgraph, n *driver.GraphNode, condition C.uint64_t, after []C.CUgraphNode,
+	made *C.CUgraphNode) error {
+	f, err := d.conditionFunction()
+	if err != nil {
+		return err
+	}
+	return d.addLaunch(graph, oneThread(f, uint64(condition), n.Condition.Addr), after, made)
+}
+
+// beforeOf returns what looks at the source of a copy before it in a launch, nil if nobody wants that.
+func beforeOf(l driver.GraphLaunch, node int) func() {
+	if runs := l.NodeRuns(); runs != nil && runs[node].Before != nil {
+		return runs[node].Before
+	}
+	return nil
+}
+
+// lookAtSources enqueues, in front of a launch of the driver's graph, looks at the pinned sources of its
+// copies: between the nodes of such a graph there is none. A graph that may write pinned memory itself
+// gets no look, as that could change a source before its copy.
+func (p *plan) lookAtSources(s *Stream, l driver.GraphLaunch) error {
+	if l.NodeRuns() == nil {
+		return nil
+	}
+	var looks []func()
+	for i := range p.nodes {
+		if before := beforeOf(l, i); before != nil && p.nodes[i].Kind == driver.CopyNode {
+			looks = append(looks, before)
+		}
+	}
+	if len(looks) == 0 || slices.ContainsFunc(p.nodes, mayWritePinned) || s.Captured() {
+		return nil
+	}
+	return s.task("launch graph", "a look at the sources of a graph", func() {
+		for _, look := range looks {
+			look()
+		}
+	}, func() {})
+}
+
+func mayWritePinned(n driver.GraphNode) bool {
+	switch n.Kind {
+	case driver.CopyNode:
+		return n.Copy.To != driver.OnDevice
+	case driver.FillNode:
+		return n.Fill.On != driver.OnDevice
+	case driver.EmptyNode, driver.DelayNode:
+		return false
+	}
+	return true
 }

@@ -349,39 +349,41 @@ const (
 	memoryDevice = C.HS_MEMORY_DEVICE
 )
 
-// Probe implements driver.VendorDriver. Memory from a pool or a slab of this package is unknown
-// here: hal keeps its blocks in use, and its freed memory stays mapped.
-func (d *Driver) Probe(addr uint64) (where driver.Where, start, size uint64, ordinal int, known bool) {
-	pools := map[C.CUmemoryPool]bool{}
-	var any *Device
-	for _, dev := range d.devices {
-		if dev.opened() {
-			any = dev
-			pools[dev.state().pool] = true
-			if dev.slabs.has(addr) {
-				return 0, 0, 0, -1, false
-			}
+// Stage implements driver.VendorDevice.
+func (d *Device) Stage(size uint64) (uint64, error) {
+	d.staged.collect(d, maxCollect)
+	return d.drv.AllocHost(size)
+}
+
+// Unstage implements driver.VendorDevice.
+func (d *Device) Unstage(addr uint64) { d.drv.FreeHost(addr) }
+
+// allocateSmall returns a small block, 0 if there is no memory for another slab.
+func (d *Device) allocateSmall(l *live, size uint64, doing string) (uint64, error) {
+	if addr := d.slabs.take(size); addr != 0 {
+		return addr, nil
+	}
+	start, s, err := d.allocate(l, slabSize, false, doing)
+	if err != nil {
+		if e, ok := err.(*driver.Error); ok && e.Kind == driver.OutOfMemory {
+			return 0, nil
 		}
+		return 0, err
 	}
-	if any == nil || d.pinned.owns(addr) {
-		return 0, 0, 0, -1, false
+	if outOfMemory(s) {
+		return 0, nil
 	}
-	var kind C.uint32_t
-	var on C.int
-	var from, bytes C.uint64_t
-	var pool C.CUmemoryPool
-	s := C.hs_probe(any.ctx(), C.CUdeviceptr(addr), &kind, &on, &from, &bytes, &pool)
-	if any.check(s, "look at memory") != nil || pool != 0 && pools[pool] {
-		return 0, 0, 0, -1, false
+	if err := d.check(s, doing); err != nil {
+		return 0, err
 	}
-	switch kind {
-	case memoryHost:
-		return driver.Pinned, uint64(from), uint64(bytes), -1, true
-	case memoryDevice:
-		if on >= 0 && int(on) < len(d.devices) && d.devices[on] != nil && d.devices[on].unfreed.has(uint64(from)) {
-			return 0, 0, 0, -1, false
-		}
-		return driver.OnDevice, uint64(from), uint64(bytes), int(on), true
+	return d.slabs.add(uint64(start), size), nil
+}
+
+// freeSlab gives a slab without blocks back to the driver, when that waits for no work.
+func (d *Device) freeSlab(start uint64) {
+	if start == 0 {
+		return
 	}
-	return 0, 0, 0, -1, false
+	d.plain.Store(start, true)
+	d.unfreed.add(start)
 }

@@ -8,10 +8,7 @@ import "C"
 
 import (
 	"encoding/binary"
-	"slices"
-	"strings"
 	"sync"
-	"sync/atomic"
 	"unsafe"
 
 	"halstream/hal/driver"
@@ -31,44 +28,6 @@ type module struct {
 
 // logSize bounds the compiler's log, in bytes.
 const logSize = 8 << 10
-
-// Load implements driver.VendorDevice.
-func (d *Device) Load(image []byte) (driver.Module, error) {
-	const doing = "load module"
-	if err := d.usable(doing); err != nil {
-		return nil, err
-	}
-	m := &module{dev: d}
-	ctx, text := d.ctx(), ""
-	load := func() C.hs_status {
-		// The driver reads text up to a NUL, and an image may come without one.
-		code := C.CBytes(append(slices.Clip(image), 0))
-		defer C.free(code)
-		log := (*C.char)(C.calloc(1, logSize))
-		defer C.free(unsafe.Pointer(log))
-		s := C.hs_module_load(ctx, code, &m.h, log, logSize)
-		text = strings.TrimSpace(C.GoString(log))
-		return s
-	}
-	s, err := d.patiently("cuModuleLoadDataEx", doing, load, func() { C.hs_module_unload(ctx, m.h) })
-	if err != nil {
-		return nil, err
-	}
-	if err := d.check(s, doing); err != nil {
-		e := *err.(*driver.Error)
-		if text != "" {
-			e.Text += "\n" + text
-		}
-		return nil, &e
-	}
-	d.modules.mu.Lock()
-	if d.modules.list == nil {
-		d.modules.list = map[*module]struct{}{}
-	}
-	d.modules.list[m] = struct{}{}
-	d.modules.mu.Unlock()
-	return m, nil
-}
 
 // Function implements driver.Module.
 func (m *module) Function(name string) (driver.Function, error) {
@@ -163,25 +122,6 @@ func launchOf(l *driver.Launch) C.hs_launch {
 	return spec
 }
 
-// Launch implements driver.VendorStream.
-func (s *Stream) Launch(l driver.Launch) (err error) {
-	const doing = "launch"
-	d := s.dev
-	if l.Cluster[0] != 0 && d.attribute(attributeClusters) == 0 {
-		return driver.Errorf(driver.NotSupported, doing,
-			"clusters of blocks need a device of compute capability 9.0 and a driver of CUDA 11.8, which %s is not", d.title())
-	}
-	if err := s.beginEnqueue(doing); err != nil {
-		return err
-	}
-	defer s.endEnqueue()
-	f := s.follow(l.Tag, nil)
-	defer func() { f.end(d.drv, err) }()
-	spec := launchOf(&l)
-	args := unsafe.Pointer(unsafe.SliceData(l.Args))
-	return s.enqueuedOne(C.hs_launch_kernel(d.ctx(), s.h, &spec, args, driver.Cell), doing)
-}
-
 // delayPTX is a kernel that spins for a number of nanoseconds.
 const delayPTX = `.version 6.0
 .target sm_50
@@ -202,17 +142,6 @@ look:
 }
 ` + "\x00"
 
-// Delay implements driver.Stream.
-func (s *Stream) Delay(ns int64, tag driver.Tag) error {
-	f, err := s.dev.delayFunction()
-	if err != nil {
-		return err
-	}
-	l := delayOf(f, ns)
-	l.Tag = tag
-	return s.Launch(l)
-}
-
 // delayOf is the launch of a delay.
 func delayOf(f driver.Function, ns int64) driver.Launch {
 	return oneThread(f, uint64(ns))
@@ -226,45 +155,4 @@ func oneThread(f driver.Function, values ...uint64) driver.Launch {
 	}
 	one := [3]uint32{1, 1, 1}
 	return driver.Launch{Function: f, Grid: one, Block: one, Args: args}
-}
-
-// prepareKernels loads the kernels of this package before a gate holds a stream, since a driver may
-// wait for the device when it loads one: until the gate opens. For that reason nothing is loaded
-// while work is pending. What needs a kernel that is not there loads it, or says why it cannot.
-func (d *Device) prepareKernels() {
-	if d.usable("delay") != nil {
-		return
-	}
-	if l := d.state(); (l.delay.Load() == nil || l.condition.Load() == nil) && d.Pending() == 0 {
-		_, _ = d.delayFunction()
-		_, _ = d.conditionFunction()
-	}
-}
-
-func (d *Device) delayFunction() (driver.Function, error) {
-	if err := d.usable("delay"); err != nil {
-		return nil, err
-	}
-	return d.ownFunction(&d.state().delay, delayPTX, "halstream_delay")
-}
-
-// ownFunction loads a kernel of this package at its first use. Threads that call at the same time
-// may each load it; one of the modules is used.
-func (d *Device) ownFunction(loaded *atomic.Pointer[driver.Function], ptx, name string) (driver.Function, error) {
-	if f := loaded.Load(); f != nil {
-		return *f, nil
-	}
-	m, err := d.Load([]byte(ptx))
-	if err != nil {
-		return nil, err
-	}
-	f, err := m.Function(name)
-	if err != nil {
-		m.Close()
-		return nil, err
-	}
-	if !loaded.CompareAndSwap(nil, &f) {
-		m.Close()
-	}
-	return *loaded.Load(), nil
 }

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"sort"
 	"sync"
-
-	"halstream/hal/driver"
 )
 
 // Streams can write and wait for values in memory of cuMemAlloc, and not in that of a pool. Small blocks, which
@@ -236,34 +234,4 @@ func (p *slabs) removeRoom(slab *blockSlab) {
 	last.at = slab.at
 	p.room = p.room[:len(p.room)-1]
 	slab.at = -1
-}
-
-// allocateSmall returns a small block, 0 if there is no memory for another slab.
-func (d *Device) allocateSmall(l *live, size uint64, doing string) (uint64, error) {
-	if addr := d.slabs.take(size); addr != 0 {
-		return addr, nil
-	}
-	start, s, err := d.allocate(l, slabSize, false, doing)
-	if err != nil {
-		if e, ok := err.(*driver.Error); ok && e.Kind == driver.OutOfMemory {
-			return 0, nil
-		}
-		return 0, err
-	}
-	if outOfMemory(s) {
-		return 0, nil
-	}
-	if err := d.check(s, doing); err != nil {
-		return 0, err
-	}
-	return d.slabs.add(uint64(start), size), nil
-}
-
-// freeSlab gives a slab without blocks back to the driver, when that waits for no work.
-func (d *Device) freeSlab(start uint64) {
-	if start == 0 {
-		return
-	}
-	d.plain.Store(start, true)
-	d.unfreed.add(start)
 }

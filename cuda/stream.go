@@ -2,14 +2,18 @@ package cuda
 
 /*
 #include "calls.h"
+#include <stdlib.h>
 */
 import "C"
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
+	"unsafe"
 
 	"halstream/hal/driver"
 )
@@ -395,4 +399,925 @@ func (s *Stream) forget() {
 			p.drop()
 		}
 	}
+}
+
+// registry holds the streams of a device, including closed ones with pending work.
+type registry struct {
+	mu   sync.Mutex
+	list []*Stream
+}
+
+func (r *registry) add(s *Stream) {
+	r.mu.Lock()
+	r.list = append(r.list, s)
+	r.mu.Unlock()
+}
+
+func (r *registry) all() []*Stream {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]*Stream(nil), r.list...)
+}
+
+// sweep removes the closed streams whose work is done.
+func (r *registry) sweep() {
+	done := map[*Stream]bool{}
+	for _, s := range r.all() {
+		if tail := s.end(); tail != nil && tail.Wait(0) {
+			s.queryKept()
+			done[s] = true
+		}
+	}
+	if len(done) == 0 {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	kept := r.list[:0]
+	for _, s := range r.list {
+		if !done[s] {
+			kept = append(kept, s)
+		}
+	}
+	clear(r.list[len(kept):])
+	r.list = kept
+}
+
+// usable refuses work on a lost device, and on another thread's default stream.
+func (s *Stream) usable(doing string) error {
+	if err := s.dev.usable(doing); err != nil {
+		return err
+	}
+	if s.owner != 0 && s.owner != C.hs_self() {
+		return driver.Errorf(driver.InvalidHandle, doing,
+			"this is the per-thread default stream of another thread; give it work on that thread, or use a stream of your own")
+	}
+	return nil
+}
+
+// borrowed reports whether the stream belongs to another library, which may destroy it at any
+// moment, or to another thread. A driver that is given the handle of a destroyed stream may
+// crash, so only a call of the program for this very stream may pass it.
+func (s *Stream) borrowed() bool { return s.external && s.h != legacyHandle }
+
+// countOne counts an operation that the driver has accepted. On a borrowed stream it
+// records a mark behind it.
+func (s *Stream) countOne() {
+	s.enqueued.Add(1)
+	if !s.borrowed() {
+		return
+	}
+	if p := s.pointOfBorrowed(); p != nil {
+		s.mu.Lock()
+		old := s.last
+		s.last = p
+		s.mu.Unlock()
+		if old != nil {
+			old.drop()
+		}
+	}
+}
+
+// pointOfBorrowed returns a point behind all work of the stream, nil if the driver refuses it. A
+// capture has no work that could be pending: it makes no mark.
+func (s *Stream) pointOfBorrowed() *point {
+	const doing = "keep place"
+	d := s.dev
+	place := s.enqueued.Load()
+	m, err := d.newMark(eventDisableTiming, doing)
+	if err != nil {
+		return nil
+	}
+	var captured C.int
+	if d.check(C.hs_record_behind(d.ctx(), m.event, s.h, &captured), doing) != nil {
+		m.release()
+		return nil
+	}
+	if captured != 0 {
+		m.release()
+		return s.reachedPoint()
+	}
+	return newPoint(m, s, place)
+}
+
+// behind returns a point behind all work on the stream that this runtime knows of, for calls
+// that the program does not make for this stream; nil if these may pass the handle, too.
+func (s *Stream) behind() *point {
+	if p := s.endWithoutHandle(); p != nil || !s.borrowed() {
+		return p
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.last == nil {
+		return s.reachedPoint()
+	}
+	return s.last.share()
+}
+
+// pending reports whether the stream has work that is not done, as far as this runtime knows.
+func (s *Stream) pending() bool {
+	if p := s.behind(); p != nil {
+		return !p.Wait(0)
+	}
+	done, _, err := s.look()
+	return !done && err == nil
+}
+
+// endWithoutHandle returns a point behind all work of a stream whose handle the
+// calling thread cannot use, because the stream is closed or is another thread's
+// default stream; nil if the handle can be used.
+func (s *Stream) endWithoutHandle() *point {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.tail != nil || s.owner == 0 || s.owner == C.hs_self() {
+		return s.tail
+	}
+	if s.last == nil {
+		return s.reachedPoint()
+	}
+	return s.last.share()
+}
+
+// end returns the point behind all work of a closed stream, nil of an open one.
+func (s *Stream) end() *point {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.tail
+}
+
+// reachedPoint returns a point of s that is reached.
+func (s *Stream) reachedPoint() *point {
+	p := &point{stream: s, mark: &mark{dev: s.dev}}
+	p.state.Store(reached)
+	return p
+}
+
+// handleClosed is set in a stream's number of users when it was closed.
+const handleClosed = 1 << 32
+
+// A launch of a graph consists of many operations of which all are enqueued or none: a close
+// meanwhile sets closeWanted in a stream's number of threads that enqueue, and the end of the
+// last launch, each of which adds oneLaunch, closes the stream.
+const (
+	closeWanted = 1 << 33
+	oneLaunch   = 1 << 34
+)
+
+// beginLaunch admits all operations of a launch until endLaunch, however the stream is closed meanwhile.
+func (s *Stream) beginLaunch(doing string) error {
+	if err := s.usable(doing); err != nil {
+		return err
+	}
+	for {
+		n := s.enqueuing.Load()
+		if n&(handleClosed|closeWanted) != 0 {
+			return closedError(doing)
+		}
+		if s.enqueuing.CompareAndSwap(n, n+oneLaunch) {
+			return nil
+		}
+	}
+}
+
+// endLaunch ends beginLaunch.
+func (s *Stream) endLaunch() {
+	for {
+		n := s.enqueuing.Load()
+		left := n - oneLaunch
+		if left < oneLaunch && left&closeWanted != 0 {
+			left += handleClosed - closeWanted
+		}
+		if s.enqueuing.CompareAndSwap(n, left) {
+			if left == handleClosed {
+				s.closeHandle()
+			}
+			return
+		}
+	}
+}
+
+func closedError(doing string) error {
+	return driver.Errorf(driver.Closed, doing, "the stream was closed; use another one")
+}
+
+// beginEnqueue admits an operation of the calling thread until endEnqueue. It
+// refuses work on a lost device, on another thread's own stream, and on a stream
+// that was closed: the driver may have given the handle to a new one. One operation
+// may be enqueued as part of another.
+func (s *Stream) beginEnqueue(doing string) error {
+	if err := s.usable(doing); err != nil {
+		return err
+	}
+	for {
+		n := s.enqueuing.Load()
+		if n&handleClosed != 0 {
+			return closedError(doing)
+		}
+		if s.enqueuing.CompareAndSwap(n, n+1) {
+			return nil
+		}
+	}
+}
+
+// endEnqueue ends beginEnqueue. The last thread to leave a closed stream closes
+// it: the mark behind its work must not be recorded before the work.
+func (s *Stream) endEnqueue() {
+	if s.enqueuing.Add(-1) == handleClosed {
+		s.closeHandle()
+	}
+}
+
+// enter keeps the handle alive until leave, and reports false if the stream was
+// closed: then its tail is set. Any thread may query a stream while another closes
+// it, and the driver may give the same handle to a new stream at once, whose answers
+// would be taken for this one's.
+func (s *Stream) enter() bool {
+	for {
+		n := s.users.Load()
+		if n&handleClosed != 0 {
+			return false
+		}
+		if s.users.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+}
+
+func (s *Stream) leave() {
+	if s.users.Add(-1) == handleClosed {
+		s.destroy()
+	}
+}
+
+// shut refuses later calls of enter. The last thread that leaves destroys the stream.
+func (s *Stream) shut() {
+	if s.users.Add(handleClosed) == handleClosed {
+		s.destroy()
+	}
+}
+
+func (s *Stream) destroy() {
+	if !s.external {
+		s.dev.giveStream(spareStream{s.h, s.nth, s.dealt, streamKind{s.ordered, s.level}, s.end()})
+	}
+}
+
+// turn lets one thread at a time enqueue what listeners follow, on one stream or
+// with one event: the driver does not say in which order it has taken two calls
+// that overlap. It counts how often it was taken and given: odd while it is taken.
+type turn struct{ count atomic.Uint64 }
+
+func (t *turn) try() bool {
+	n := t.count.Load()
+	return n%2 == 0 && t.count.CompareAndSwap(n, n+1)
+}
+
+func (t *turn) give() { t.count.Add(1) }
+
+// seen tells one holder from the next; 0 for no turn.
+func (t *turn) seen() uint64 {
+	if t == nil {
+		return 0
+	}
+	return t.count.Load()
+}
+
+// turnLimitNS bounds how long a thread waits for one and the same holder of a turn. The
+// holder may be in a call of the driver that waits for the program, because the launch
+// queue is full, and the program may need the waiting thread for that. The order of such
+// calls is that of their returns.
+const turnLimitNS = 1_000_000_000
+
+// followed is an operation between the begin of its enqueue and the end, with the
+// turns that it holds. The zero value is one that no listener follows.
+type followed struct {
+	tag          driver.Tag
+	held         bool
+	stream, also *turn
+}
+
+// follow begins the enqueue of an operation on s. also is the turn of the event or
+// the other stream that it concerns, nil without one. It waits for both turns with
+// Python's lock released, since their holder may need that lock.
+func (s *Stream) follow(tag driver.Tag, also *turn) followed {
+	f := followed{tag: tag, stream: &s.turn, also: also}
+	if tag == 0 {
+		return f
+	}
+	clock, holders := stopwatch(), [2]uint64{s.turn.seen(), also.seen()}
+	for ; ; C.hs_pause() {
+		// Both or none: two streams that wait for each other must not hold one each.
+		if also == nil || also.try() {
+			if s.turn.try() {
+				f.held = true
+				return f
+			}
+			if also != nil {
+				also.give()
+			}
+		}
+		if now := [2]uint64{s.turn.seen(), also.seen()}; now != holders {
+			clock, holders = stopwatch(), now
+		}
+		if clock() >= turnLimitNS {
+			return f
+		}
+	}
+}
+
+// end settles the place of an operation that was enqueued, and gives the turns back.
+func (f *followed) end(d *Driver, err error) {
+	if f.tag != 0 && err == nil {
+		d.sequenced(f.tag)
+	}
+	if f.held {
+		f.stream.give()
+		if f.also != nil {
+			f.also.give()
+		}
+	}
+}
+
+// awaitsHostAt notes that the operation at a place waits for something that the program
+// may have to do, and makes Reached exact for it.
+func (s *Stream) awaitsHostAt(place uint64) {
+	for {
+		before := s.hostWait.Load()
+		if before >= place {
+			return
+		}
+		if s.hostWait.CompareAndSwap(before, place) {
+			s.Keep()
+			return
+		}
+	}
+}
+
+// Last implements driver.Stream.
+func (s *Stream) Last() uint64 { return s.enqueued.Load() }
+
+// Mark implements driver.Stream.
+func (s *Stream) Mark(tag driver.Tag) uint64 {
+	f := s.follow(tag, nil)
+	defer f.end(s.dev.drv, nil)
+	s.countOne()
+	place := s.enqueued.Load()
+	s.Keep()
+	return place
+}
+
+// Keep implements driver.VendorStream. If the driver refuses the mark, Reached becomes
+// true later than it could. No mark is recorded on the legacy default stream, where it
+// would make all ordered streams wait for each other, nor on a stream that another library
+// captures: a query of the mark would break that capture.
+func (s *Stream) Keep() {
+	d := s.dev
+	if s.h == legacyHandle || d.usable("keep place") != nil || s.endWithoutHandle() != nil {
+		return
+	}
+	if !s.enter() {
+		return
+	}
+	defer s.leave()
+	place := s.enqueued.Load()
+	if !s.mayKeep() {
+		return
+	}
+	m, err := d.newMark(eventDisableTiming, "keep place")
+	if err != nil {
+		return
+	}
+	var captured C.int
+	if d.check(C.hs_record_behind(d.ctx(), m.event, s.h, &captured), "keep place") != nil || captured != 0 {
+		m.release()
+		return
+	}
+	s.noteRecord(m)
+	s.mu.Lock()
+	s.kept = append(s.kept, keptMark{place, m})
+	many := len(s.kept) > maxKept
+	s.mu.Unlock()
+	if many {
+		s.queryKept()
+	}
+}
+
+// maxKept is how many marks a stream keeps before it queries which were reached.
+const maxKept = 64
+
+// spareForOthers is how many unused marks a stream that keeps many leaves for other calls.
+const spareForOthers = 64
+
+// mayKeep reports whether there are marks enough, or few are kept: the driver may wait for the
+// device to make one, and the work behind the kept ones may wait for what the caller enqueues next.
+func (s *Stream) mayKeep() bool {
+	s.mu.Lock()
+	many := len(s.kept) >= maxKept
+	s.mu.Unlock()
+	return !many || s.dev.marks[eventDisableTiming].has(spareForOthers)
+}
+
+// Reached implements driver.Stream.
+func (s *Stream) Reached(place uint64) bool {
+	if s.reached.Load() >= place || s.dev.unusable() {
+		return true
+	}
+	for {
+		before := s.wanted.Load()
+		if before >= place || s.wanted.CompareAndSwap(before, place) {
+			return false
+		}
+	}
+}
+
+// At implements driver.Stream.
+func (s *Stream) At(place uint64) driver.Point {
+	if tail := s.endWithoutHandle(); tail != nil {
+		return tail
+	}
+	s.mu.Lock()
+	for _, k := range s.kept {
+		if k.place >= place && k.mark.hold() {
+			s.mu.Unlock()
+			return newPoint(k.mark, s, k.place)
+		}
+	}
+	s.mu.Unlock()
+	return s.Point()
+}
+
+// queryKept queries which kept marks were reached, in their order.
+func (s *Stream) queryKept() {
+	d := s.dev
+	for {
+		s.mu.Lock()
+		if len(s.kept) == 0 {
+			s.mu.Unlock()
+			return
+		}
+		first := s.kept[0]
+		held := first.mark.hold()
+		s.mu.Unlock()
+		if !held {
+			return
+		}
+		done := s.reached.Load() >= first.place || d.unusable()
+		if !done {
+			done, _ = d.answer(C.hs_event_query(d.ctx(), first.mark.event), "look at place")
+			done = done || d.lost.Load() != nil
+		}
+		if done {
+			s.setReached(first.place)
+			s.mu.Lock()
+			mine := len(s.kept) > 0 && s.kept[0] == first
+			if mine {
+				s.kept[0] = keptMark{}
+				s.kept = s.kept[1:]
+			}
+			s.mu.Unlock()
+			if mine {
+				first.mark.release()
+			}
+		}
+		first.mark.release()
+		if !done {
+			return
+		}
+	}
+}
+
+// refresh queries how far the stream is if Reached has answered false since.
+func (s *Stream) refresh() {
+	s.queryKept()
+	wanted := s.wanted.Load()
+	if s.reached.Load() >= wanted {
+		return
+	}
+	if tail := s.behind(); tail != nil {
+		tail.Wait(0)
+		return
+	}
+	if done, captured, _ := s.look(); done || captured {
+		return // another library's capture would take a mark, and break when that is queried
+	}
+	s.mu.Lock()
+	covered := false
+	for _, k := range s.kept {
+		covered = covered || k.place >= wanted
+	}
+	s.mu.Unlock()
+	if !covered {
+		s.Keep()
+	}
+}
+
+// countWait adds a wait of s for e, which was just enqueued, to the event's count.
+func (s *Stream) countWait(e *Event) error {
+	if s.Captured() {
+		return nil // it is a node of another library's graph, and pending in no launch that this runtime knows of
+	}
+	p, err := s.point("wait event")
+	if err != nil {
+		return err
+	}
+	e.waitsMu.Lock()
+	e.waits = append(e.waits, p)
+	e.waitsMu.Unlock()
+	return nil
+}
+
+// Records on ordered streams. Where such a stream has no other work, a record waits only for the legacy default
+// stream, and the driver counts the stream as idle although the record is pending: cuStreamQuery answers success,
+// and cuStreamSynchronize returns. So the latest record is looked at, too.
+
+// noteRecord makes m, which was recorded just now, the latest record.
+func (s *Stream) noteRecord(m *mark) {
+	if !s.ordered {
+		return
+	}
+	var before *mark
+	s.mu.Lock()
+	s.records++
+	if s.recorded != m && m.hold() {
+		before, s.recorded = s.recorded, m
+	}
+	s.mu.Unlock()
+	if before != nil {
+		before.release()
+	}
+}
+
+// isLatest reports whether m is the latest record, to which the stream has a reference then.
+func (s *Stream) isLatest(m *mark) bool {
+	if !s.ordered {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.recorded == m
+}
+
+// recordReached reports whether the latest record is reached. It is forgotten then.
+func (s *Stream) recordReached() (bool, error) {
+	if !s.ordered {
+		return true, nil
+	}
+	s.mu.Lock()
+	m, records := s.recorded, s.records
+	if m == nil || !m.hold() {
+		s.mu.Unlock()
+		return true, nil
+	}
+	s.mu.Unlock()
+	defer m.release()
+	status := C.hs_event_query(s.dev.ctx(), m.event)
+	switch code := int(C.hs_code(status)); {
+	case code == C.HS_INVALID_VALUE || code == C.HS_CAPTURED_EVENT || code == C.HS_CAPTURE_INVALIDATED:
+		// It has become a node of another library's graph, and stands for no work of the stream.
+	case code != 0:
+		_, err := s.dev.answer(status, "query stream")
+		return false, err
+	}
+	s.mu.Lock()
+	latest := s.recorded == m && s.records == records
+	if latest {
+		s.recorded = nil
+	}
+	s.mu.Unlock()
+	if latest {
+		m.release()
+	}
+	return true, nil
+}
+
+// dropRecord forgets the latest record.
+func (s *Stream) dropRecord() {
+	s.mu.Lock()
+	m := s.recorded
+	s.recorded = nil
+	s.mu.Unlock()
+	if m != nil {
+		m.release()
+	}
+}
+
+// idlePoint is the point at which a stream is idle, and its latest record is reached.
+type idlePoint struct {
+	stream *Stream
+	place  uint64
+	record *point // nil if there is none
+}
+
+// idlePoint returns the point at which all that is enqueued now is done.
+func (s *Stream) idlePoint() *idlePoint {
+	r := &idlePoint{stream: s, place: s.enqueued.Load()}
+	if done, _ := s.recordReached(); done {
+		return r
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if m := s.recorded; m != nil && m.hold() {
+		r.record = &point{mark: m, spin: s.dev.spin(m.flags)}
+		r.record.state.Store(watched)
+		runtime.SetFinalizer(r.record, func(p *point) { p.drop() })
+	}
+	return r
+}
+
+// Wait implements driver.Point.
+func (r *idlePoint) Wait(limit int64) bool {
+	clock := stopwatch()
+	if !r.awaitStream(limit) {
+		return false
+	}
+	if r.record != nil {
+		left := limit
+		if limit > 0 {
+			left = max(0, limit-clock())
+		}
+		if !r.record.Wait(left) {
+			return false
+		}
+	}
+	r.stream.setReached(r.place)
+	return true
+}
+
+// awaitStream waits until the driver counts the stream as idle.
+func (r *idlePoint) awaitStream(limit int64) bool {
+	s := r.stream
+	d := s.dev
+	var refused refusals
+	for {
+		l := d.live.Load()
+		if l == nil || d.unusable() {
+			return d.awaitTasks(limit)
+		}
+		if s.reached.Load() > r.place {
+			return true
+		}
+		if tail := s.endWithoutHandle(); tail != nil {
+			return tail.Wait(limit)
+		}
+		if !s.enter() {
+			continue // closed meanwhile: endWithoutHandle has its point now
+		}
+		if !l.hold() {
+			s.leave()
+			return d.awaitTasks(limit)
+		}
+		status := C.hs_await_stream(l.ctx, s.h, C.int64_t(limit), C.int64_t(d.spin(0)))
+		s.leave()
+		l.release(d)
+		if C.hs_code(status) == codeNotReady {
+			if limit >= 0 {
+				return false
+			}
+			continue
+		}
+		if status != 0 {
+			if !refused.again(d, s, status, &limit) {
+				return false
+			}
+			continue
+		}
+		return true
+	}
+}
+
+// Reset implements driver.Stream.
+func (s *Stream) Reset(e driver.Event, tag driver.Tag) (err error) {
+	if err := s.beginEnqueue("reset event"); err != nil {
+		return err
+	}
+	defer s.endEnqueue()
+	ev := e.(*Event)
+	f := s.follow(tag, &ev.turn)
+	defer func() { f.end(s.dev.drv, err) }()
+	return s.setWord(ev, 0, "reset event")
+}
+
+func (s *Stream) setWord(e *Event, value uint32, doing string) error {
+	w, err := e.word(doing)
+	if err != nil {
+		return err
+	}
+	return s.enqueuedOne(C.hs_word_write(s.dev.ctx(), s.h, w.slot.dev, C.uint32_t(value)), doing)
+}
+
+// Wait implements driver.Stream.
+func (s *Stream) Wait(e driver.Event, limit int64, tag driver.Tag) (err error) {
+	const doing = "wait event"
+	d := s.dev
+	if err := s.beginEnqueue(doing); err != nil {
+		return err
+	}
+	defer s.endEnqueue()
+	ev := e.(*Event)
+	f := s.follow(tag, &ev.turn)
+	defer func() { f.end(d.drv, err) }()
+	if ev.opts.Settable || limit != driver.Forever {
+		if err := s.waitSlow(ev, limit, doing); err != nil {
+			return err
+		}
+	} else {
+		m := ev.stands()
+		if m == nil {
+			return nil // never recorded: nothing to wait for
+		}
+		err := s.enqueuedOne(C.hs_wait(d.ctx(), s.h, m.event), doing)
+		m.release()
+		if err != nil {
+			return err
+		}
+	}
+	if ev.opts.Counted {
+		return s.countWait(ev)
+	}
+	return nil
+}
+
+// waitSlow waits for a settable event, or with a limit: then a host thread waits on
+// behalf of the stream, which is held meanwhile.
+func (s *Stream) waitSlow(e *Event, limit int64, doing string) error {
+	var w *word
+	if e.opts.Settable {
+		var err error
+		if w, err = e.word(doing); err != nil {
+			return err
+		}
+		if limit == driver.Forever {
+			if err := s.enqueuedOne(C.hs_word_wait(s.dev.ctx(), s.h, w.slot.dev, 1), doing); err != nil {
+				return err
+			}
+			s.awaitsHostAt(s.enqueued.Load())
+			return nil
+		}
+	}
+	var at driver.Point = &wordPoint{w}
+	if w == nil {
+		at = e.Point()
+		if r, ok := at.(driver.RefusedPoint); ok {
+			return r.Refused()
+		}
+	}
+	release := func() {
+		if p, ok := at.(interface{ drop() bool }); ok {
+			p.drop()
+		}
+	}
+	look := func() {
+		if !s.dev.waitWithin(at, limit, release) {
+			s.fail(driver.Errorf(driver.Timeout, doing, "wait for event %d passed its limit of %v",
+				e.opts.ID, time.Duration(limit)))
+		}
+	}
+	// It is no task: the wait for an event of a lost device waits for tasks.
+	h := &held{what: C.HS_HOLD, title: fmt.Sprintf("wait for event %d with a limit", e.opts.ID), drop: release}
+	h.run = func() {
+		go func() {
+			look()
+			h.end()
+		}()
+	}
+	err := s.hold(h, doing)
+	if err != nil {
+		release()
+	}
+	return err
+}
+
+// graceNS is how much longer than its limit a wait may take to answer.
+const graceNS = 10_000_000
+
+// WaitStream implements driver.Stream.
+func (s *Stream) WaitStream(o driver.Stream, tag driver.Tag) (err error) {
+	const doing = "wait stream"
+	other := o.(*Stream)
+	if other == s {
+		return nil
+	}
+	if err := s.beginEnqueue(doing); err != nil {
+		return err
+	}
+	defer s.endEnqueue()
+	if err := other.dev.usable(doing); err != nil {
+		return err
+	}
+	f := s.follow(tag, &other.turn)
+	defer func() { f.end(s.dev.drv, err) }()
+	tail := other.endWithoutHandle()
+	if tail == nil && !other.enter() {
+		tail = other.end() // closed meanwhile
+	}
+	if tail != nil {
+		if !tail.mark.hold() {
+			return nil
+		}
+		defer tail.mark.release()
+		if tail.state.Load() == reached { // the mark may have another user by now
+			return nil
+		}
+		return s.enqueuedOne(C.hs_wait(s.dev.ctx(), s.h, tail.mark.event), doing)
+	}
+	defer other.leave()
+	m, err := other.dev.newMark(eventDisableTiming, doing)
+	if err != nil {
+		return err
+	}
+	defer m.release()
+	if err := s.enqueuedOne(C.hs_wait_stream(s.dev.ctx(), s.h, other.dev.ctx(), other.h, m.event), doing); err != nil {
+		return err
+	}
+	other.noteRecord(m)
+	return nil
+}
+
+// Launch implements driver.VendorStream.
+func (s *Stream) Launch(l driver.Launch) (err error) {
+	const doing = "launch"
+	d := s.dev
+	if l.Cluster[0] != 0 && d.attribute(attributeClusters) == 0 {
+		return driver.Errorf(driver.NotSupported, doing,
+			"clusters of blocks need a device of compute capability 9.0 and a driver of CUDA 11.8, which %s is not", d.title())
+	}
+	if err := s.beginEnqueue(doing); err != nil {
+		return err
+	}
+	defer s.endEnqueue()
+	f := s.follow(l.Tag, nil)
+	defer func() { f.end(d.drv, err) }()
+	spec := launchOf(&l)
+	args := unsafe.Pointer(unsafe.SliceData(l.Args))
+	return s.enqueuedOne(C.hs_launch_kernel(d.ctx(), s.h, &spec, args, driver.Cell), doing)
+}
+
+// Delay implements driver.Stream.
+func (s *Stream) Delay(ns int64, tag driver.Tag) error {
+	f, err := s.dev.delayFunction()
+	if err != nil {
+		return err
+	}
+	l := delayOf(f, ns)
+	l.Tag = tag
+	return s.Launch(l)
+}
+
+// capturedWait is the error of a wait for work that another library's capture has taken.
+func (s *Stream) capturedWait(doing string) *driver.Error {
+	e := driver.Errorf(driver.Capture, doing, "another library captures stream %d of device %d, and nothing that is captured "+
+		"runs before that ends; end that capture first", s.id, s.dev.ordinal)
+	e.Code = C.HS_CAPTURE_UNSUPPORTED
+	return e
+}
+
+// refusedPoint is a point beside a capture of another library. Its wait leaves out what that has taken.
+type refusedPoint struct {
+	driver.Points
+	cause *driver.Error
+}
+
+// heldFor names the operation for which the stream waits for the host, "" if there is none.
+func (s *Stream) heldFor() string {
+	if token := s.function.Load(); token != 0 {
+		return fmt.Sprintf("function %d, which runs", token)
+	}
+	if titles := s.dev.drv.poller.titles(s, 1); len(titles) > 0 {
+		return titles[0]
+	}
+	return ""
+}
+
+// run enqueues what a node of a graph does; before, if not nil, looks at the source of a copy first.
+func (s *Stream) run(n *driver.GraphNode, before func(), l driver.GraphLaunch) error {
+	switch n.Kind {
+	case driver.CallNode:
+		return s.HostFunc(driver.HostFunc{Token: n.Token, Sink: l})
+	case driver.NativeNode:
+		native := *n.Native
+		before := native.Before
+		native.Before = func() {
+			l.Begin()
+			if before != nil {
+				before()
+			}
+		}
+		return s.Native(native)
+	case driver.CopyNode:
+		c := *n.Copy
+		c.Before = before
+		_, err := s.Copy(c)
+		return err
+	case driver.FillNode:
+		return s.Fill(n.Fill)
+	case driver.KernelNode:
+		return s.Launch(*n.Launch)
+	case driver.DelayNode:
+		return s.Delay(n.Delay, 0)
+	case driver.RecordNode:
+		return s.Record(n.Event, 0)
+	case driver.WaitNode:
+		return s.Wait(n.Event, driver.Forever, 0)
+	}
+	return nil
 }

@@ -42,85 +42,12 @@ func (p *slots) give(s *slot) {
 	p.mu.Unlock()
 }
 
-// takeSlot returns an unused slot. A stream may still be waiting for the gate that
-// used it last: any later value opens that gate as well.
-func (d *Device) takeSlot(doing string) (*slot, error) {
-	p := &d.slots
-	p.mu.Lock()
-	if n := len(p.spare); n > 0 {
-		s := p.spare[n-1]
-		p.spare = p.spare[:n-1]
-		p.mu.Unlock()
-		return s, nil
-	}
-	p.mu.Unlock()
-	const size = slabSlots * C.sizeof_hs_slot
-	var addr C.uint64_t
-	if err := d.check(C.hs_host_alloc(d.ctx(), size, &addr), doing); err != nil {
-		return nil, err
-	}
-	C.hs_host_fill(addr, size, 0, 1)
-	dev := C.CUdeviceptr(addr) // the same where addresses are unified
-	if s := C.hs_host_device(d.ctx(), addr, &dev); s != 0 && C.hs_code(s) != codeNotSupported {
-		C.hs_host_free(d.ctx(), addr)
-		return nil, d.check(s, doing)
-	}
-	fresh := make([]*slot, slabSlots)
-	for i := range fresh {
-		offset := uintptr(i) * C.sizeof_hs_slot
-		fresh[i] = &slot{p: slotAt(uintptr(addr) + offset), dev: dev + C.CUdeviceptr(offset)}
-	}
-	p.mu.Lock()
-	p.slabs = append(p.slabs, uint64(addr))
-	p.spare = append(p.spare, fresh[1:]...)
-	p.mu.Unlock()
-	return fresh[0], nil
-}
-
 // slotAt converts an address outside of Go's heap to a pointer.
 func slotAt(addr uintptr) *C.hs_slot { return *(**C.hs_slot)(unsafe.Pointer(&addr)) }
 
 // memopsLimit is how long the test of stream memory operations may take on a device that
 // is known to do other work meanwhile.
 const memopsLimit = 3 * time.Second
-
-// testMemops lets a stream write a word and wait for one that is set already: some systems
-// have these operations and do nothing, as virtual machines may. Then functions on the
-// driver's thread hold the streams. It reports whether the slot may be used again.
-func (d *Device) testMemops(s *slot, doing string) bool {
-	if !d.memops() {
-		return true
-	}
-	ctx, stream := d.ctx(), d.state().internal
-	s.value++
-	value := C.uint32_t(s.value)
-	C.hs_open(s.p, value)
-	before, err := d.newMark(eventDisableTiming, doing)
-	if err != nil {
-		return true
-	}
-	defer before.release()
-	if C.hs_record(ctx, before.event, stream) != 0 {
-		return true
-	}
-	if status := C.hs_hold(ctx, stream, nil, C.HS_HOLD, s.p, s.dev, value); status != 0 {
-		if C.hs_code(status) == codeNotSupported {
-			d.state().memops.Store(false)
-		}
-		return true // nothing was enqueued
-	}
-	for began := time.Now(); C.hs_reached(s.p) != value; time.Sleep(20 * time.Microsecond) {
-		if time.Since(began) < memopsLimit {
-			continue
-		}
-		// A device that does not come to the operation, since others use it, says nothing.
-		if done, err := d.answer(C.hs_event_query(ctx, before.event), doing); done && err == nil {
-			d.state().memops.Store(false)
-		}
-		return false
-	}
-	return true
-}
 
 // held is an operation on a stream that needs the host: a function of the program,
 // a gate, or work during which the driver would block the caller. The stream writes
@@ -308,18 +235,4 @@ func (g gate) Opened() bool { return g.h.opened.Load() }
 type word struct {
 	dev  *Device
 	slot *slot
-}
-
-// newWord returns a word with the value 0. It fails with NotSupported.
-func (d *Device) newWord(doing string) (*word, error) {
-	if !d.memops() {
-		return nil, driver.Errorf(driver.NotSupported, doing,
-			"events that are set and reset need stream memory operations, which this driver has not (CUDA 11.7 has them)")
-	}
-	s, err := d.takeSlot(doing)
-	if err != nil {
-		return nil, err
-	}
-	s.p.reached = 0
-	return &word{d, s}, nil
 }

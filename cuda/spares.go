@@ -82,27 +82,6 @@ func queueCount() uint64 {
 	return min(n, most)
 }
 
-// queueLoads returns how many streams of a level are open in each hardware queue. The driver does not
-// tell which queue a stream is in: it is taken to deal them out in turn, the first one of the ordinary
-// level to the legacy default stream. The first one of the greatest level is in use for memory.
-func (d *Device) queueLoads(level uint8) []int {
-	loads := make([]int, queueCount())
-	if d.isOrdinary(level) {
-		loads[0]++
-	}
-	if level == 0 {
-		loads[d.state().dealt%uint64(len(loads))]++
-	}
-	for _, s := range d.streams.all() {
-		if s.level == level && s.nth != 0 { // the driver has made it for this runtime
-			loads[s.dealt%uint64(len(loads))]++
-		}
-	}
-	return loads
-}
-
-func (d *Device) isOrdinary(level uint8) bool { return int(level) == d.Priorities()-1 }
-
 // take removes and returns a stream of a kind that has no work, in the queue that is used least;
 // of several the one that the driver has made first.
 func (p *spareStreams) take(kind streamKind, loads []int) (found spareStream, ok bool) {
@@ -190,73 +169,6 @@ func (p *spareStreams) all() []spareStream {
 // load returns how many streams are open in the queue of s.
 func (s spareStream) load(loads []int) int { return loads[s.dealt%uint64(len(loads))] }
 
-// takeStream returns a stream of the driver without work, in a hardware queue of its own if one is
-// free: work of a stream that shares one with a held stream has to wait.
-func (d *Device) takeStream(kind streamKind, doing string) (spareStream, error) {
-	defer d.refillStreams(kind, doing)
-	d.streams.sweep() // closed streams count as long as they have work
-	loads := d.queueLoads(kind.level)
-	best, found := d.spares.take(kind, loads)
-	if found && best.load(loads) == 0 {
-		return best, nil
-	}
-	// The driver deals all queues out before one comes again. It may wait for the device to make
-	// a stream, so no more than needed are made while one is held.
-	tries := len(loads)
-	if d.hostHolds() || !slices.Contains(loads, 0) {
-		tries = 1
-		if found {
-			return best, nil
-		}
-	}
-	for range tries {
-		s, err := d.makeStream(kind, doing)
-		switch {
-		case err != nil && found:
-			return best, nil
-		case err != nil:
-			return s, err
-		case !found:
-			best, found = s, true
-		case s.load(loads) < best.load(loads):
-			best, s = s, best
-			d.giveStream(s)
-		default:
-			d.giveStream(s)
-		}
-		if best.load(loads) == 0 {
-			break
-		}
-	}
-	return best, nil
-}
-
-func (d *Device) makeStream(kind streamKind, doing string) (spareStream, error) {
-	flags := nonBlockingStream
-	if kind.ordered {
-		flags = 0
-	}
-	ctx, ordinary := d.ctx(), uint8(d.Priorities()-1)
-	made := spareStream{kind: kind}
-	priority := d.state().greatest + int(kind.level)
-	s, err := d.patiently("cuStreamCreateWithPriority", doing,
-		func() C.hs_status {
-			s := C.hs_stream_new(ctx, C.uint32_t(flags), C.int(priority), &made.h)
-			if s == 0 {
-				d.spares.number(&made, ordinary)
-			}
-			return s
-		},
-		func() { d.spares.put(made) })
-	if err == nil {
-		err = d.check(s, doing)
-	}
-	if err != nil {
-		return spareStream{}, err
-	}
-	return made, nil
-}
-
 // number counts a stream that the driver has made. The queue of the ordinary level that was
 // dealt out first is the legacy default stream's.
 func (p *spareStreams) number(made *spareStream, ordinary uint8) {
@@ -269,67 +181,4 @@ func (p *spareStreams) number(made *spareStream, ordinary uint8) {
 	made.nth = p.made
 	made.dealt = p.turns[made.kind.level]
 	p.turns[made.kind.level]++
-}
-
-// refillStreams makes streams of a kind ready for later, while the device is idle: the driver
-// may wait for it to make one.
-func (d *Device) refillStreams(kind streamKind, doing string) {
-	most := spareOfKind
-	if d.isOrdinary(kind.level) {
-		most = spareOfOrdinary
-	}
-	for d.spares.lacks(kind, most) && d.Pending() == 0 {
-		s, err := d.makeStream(kind, doing)
-		if err != nil {
-			return // it is made when it is needed, and the error is reported then
-		}
-		d.giveStream(s)
-	}
-}
-
-// giveStream keeps a stream of the driver for later. What is too many is destroyed while the
-// host holds no stream: the driver may wait for the device to do it.
-func (d *Device) giveStream(s spareStream) {
-	if d.unusable() {
-		return
-	}
-	d.spares.put(s)
-	if d.hostHolds() {
-		return
-	}
-	for _, s := range d.spares.surplus() {
-		_ = d.check(C.hs_stream_destroy(d.ctx(), s.h), "close stream")
-	}
-}
-
-// prepare makes what calls of the driver that may wait for the device would be needed
-// for later. What fails here is made when it is needed.
-func (d *Device) prepare(doing string) {
-	if s, err := d.takeSlot(doing); err == nil && d.testMemops(s, doing) {
-		d.slots.give(s)
-	}
-	for _, ordered := range []bool{true, false} {
-		d.refillStreams(streamKind{ordered, uint8(d.Priorities() - 1)}, doing)
-	}
-	var early []*mark
-	for flags, n := range earlyMarks {
-		for range n {
-			m, err := d.newMark(uint8(flags), doing)
-			if err != nil {
-				break
-			}
-			early = append(early, m)
-		}
-	}
-	for _, m := range early {
-		m.release()
-	}
-	d.drv.pinned.early(d.ctx())
-}
-
-// destroySpares destroys the streams that are kept, when the device is closed.
-func (d *Device) destroySpares() {
-	for _, s := range d.spares.all() {
-		_ = d.check(C.hs_stream_destroy(d.ctx(), s.h), "close stream")
-	}
 }

@@ -7,6 +7,7 @@ import "C"
 
 import (
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -92,41 +93,6 @@ func (p *marks) surplus(most int) []*mark {
 	clear(p.spare[most:])
 	p.spare = p.spare[:most]
 	return removed
-}
-
-// newMark returns a mark with one reference.
-func (d *Device) newMark(flags uint8, doing string) (*mark, error) {
-	m := d.marks[flags].take()
-	if m == nil {
-		event, err := d.makeEvent(flags, doing)
-		if err != nil {
-			return nil, err
-		}
-		m = &mark{dev: d, flags: flags, event: event}
-	}
-	m.refs.Store(1)
-	return m, nil
-}
-
-func (d *Device) makeEvent(flags uint8, doing string) (C.CUevent, error) {
-	ctx := d.ctx()
-	var event C.CUevent
-	s, err := d.patiently("cuEventCreate", doing,
-		func() C.hs_status { return C.hs_event_new(ctx, C.uint32_t(flags), &event) },
-		func() { C.hs_event_destroy(ctx, event) })
-	if err != nil {
-		return 0, err
-	}
-	return event, d.check(s, doing)
-}
-
-// trimMarks destroys the driver's events beyond most of each set of flags.
-func (d *Device) trimMarks(l *live, most int) {
-	for i := range d.marks {
-		for _, m := range d.marks[i].surplus(most) {
-			_ = d.check(C.hs_event_destroy(l.ctx, m.event), "close event")
-		}
-	}
 }
 
 // point is a mark that host threads wait for. Once it is reached, so is a place of
@@ -293,33 +259,128 @@ func (p *point) drop() bool {
 	}
 }
 
-// awaitTasks waits until no task on a host thread uses memory of the program for a
-// device that was lost: the driver itself does no more work, so afterwards the program
-// may free the memory. It reports false after limit nanoseconds, or after a signal.
-func (d *Device) awaitTasks(limit int64) bool {
-	clock := stopwatch()
-	for d.working.Load() > 0 {
-		if limit >= 0 && clock() >= limit {
-			return false
-		}
-		if C.hs_pause() != 0 && limit >= 0 {
-			return false
-		}
-	}
-	return true
-}
-
-// awaitIdle waits until no stream has work. It reports false after limit nanoseconds.
-func (d *Device) awaitIdle(limit int64) bool {
-	for clock := stopwatch(); d.Pending() > 0; C.hs_pause() {
-		if clock() >= limit {
-			return false
-		}
-	}
-	return true
-}
-
 // reachedPoint is a point that is always reached.
 type reachedPoint struct{}
 
 func (reachedPoint) Wait(int64) bool { return true }
+
+// endings are launches of the driver's graphs that have not ended as far as is known, and
+// executables of the driver that are destroyed then. Only these wait for the end, so no call of the
+// driver asks for it.
+type endings struct {
+	streams atomic.Int64 // that have such launches
+	mu      sync.Mutex
+	queues  map[*Stream]*endingQueue
+	spare   *endingQueue
+}
+
+// endingQueue are the launches on one stream, in its order.
+type endingQueue struct {
+	list []ending
+	head int // how many of the list have ended
+}
+
+// ending is launches that end when the stream has got to a place.
+type ending struct {
+	place uint64
+	count int
+	l     completionListener
+}
+
+// completionListener is notified when launches have completed.
+type completionListener interface {
+	// End is called once for each launch, when the stream has got past it.
+	End()
+}
+
+// add adds a launch that ends when s has got to a place. Launches in a row that are the same one to
+// the caller end with the last of them: a program that launches a graph over and over before it waits
+// has one entry.
+func (p *endings) add(s *Stream, place uint64, l completionListener) {
+	p.mu.Lock()
+	q := p.queues[s]
+	if q == nil {
+		if p.queues == nil {
+			p.queues = map[*Stream]*endingQueue{}
+		}
+		if q = p.spare; q == nil {
+			q = &endingQueue{}
+		}
+		p.spare = nil
+		p.queues[s] = q
+		p.streams.Add(1)
+	}
+	if n := len(q.list); n > q.head && q.list[n-1].l == l {
+		q.list[n-1].count++
+		q.list[n-1].place = max(q.list[n-1].place, place)
+	} else {
+		q.list = append(q.list, ending{place, 1, l})
+	}
+	p.mu.Unlock()
+	if s.Reached(place) { // before it was in the list, or the device is lost
+		p.collect(s)
+	}
+}
+
+// collect ends the launches on s that are known to be done. It is called where the stream has got further.
+func (p *endings) collect(s *Stream) {
+	if p.streams.Load() == 0 {
+		return
+	}
+	p.mu.Lock()
+	q := p.queues[s]
+	if q == nil {
+		p.mu.Unlock()
+		return
+	}
+	from := q.head
+	for q.head < len(q.list) && s.Reached(q.list[q.head].place) {
+		q.head++
+	}
+	done := q.list[from:q.head]
+	if q.head == len(q.list) {
+		delete(p.queues, s)
+		p.streams.Add(-1)
+		if len(done) == 1 { // as nearly always
+			one := done[0]
+			q.list, q.head = q.list[:0], 0
+			p.spare = q
+			p.mu.Unlock()
+			one.end()
+			return
+		}
+	}
+	if q.head > mostEnded && q.head > len(q.list)/2 {
+		q.list, q.head = slices.Clone(q.list[q.head:]), 0
+	}
+	p.mu.Unlock()
+	for i := range done {
+		done[i].end()
+	}
+}
+
+// mostEnded is how many launches that have ended a queue may hold beside as many that have not.
+const mostEnded = 64
+
+func (e *ending) end() {
+	for range e.count {
+		e.l.End()
+	}
+}
+
+// endAll ends all launches: the device was lost, or is closed. The driver would wait for the work of an
+// executable that is still pending; it releases that one with the context.
+func (p *endings) endAll() {
+	p.mu.Lock()
+	queues := p.queues
+	p.queues = nil
+	p.streams.Store(0)
+	p.mu.Unlock()
+	for s, q := range queues {
+		for _, e := range q.list[q.head:] {
+			if _, executable := e.l.(*wholeGraph); !executable || s.Reached(e.place) {
+				e.end()
+			}
+		}
+	}
+}
