@@ -2,6 +2,7 @@ package ascend
 
 /*
 #include "calls.h"
+#include <stdlib.h>
 */
 import "C"
 
@@ -87,8 +88,10 @@ func (d *Device) unusable() bool {
 }
 
 func (d *Device) ctx() C.uintptr_t { return C.uintptr_t(d.context.Load()) }
-func (d *Device) opened() bool     { return d.context.Load() != 0 && d.lost.Load() == nil }
-func (d *Device) title() string    { return fmt.Sprintf("device %d (%s)", d.ordinal, d.name) }
+
+func (d *Device) opened() bool { return d.context.Load() != 0 && d.lost.Load() == nil }
+
+func (d *Device) title() string { return fmt.Sprintf("device %d (%s)", d.ordinal, d.name) }
 
 // Name implements driver.Device.
 func (d *Device) Name() string { return d.name }
@@ -264,4 +267,135 @@ func (d *Device) awaitIdle(limit int64) bool {
 		}
 	}
 	return true
+}
+
+// check is like the function check, and makes the device lost if the error is lasting.
+func (d *Device) check(s C.na_status, doing string) error {
+	e := check(s, doing)
+	if e == nil {
+		return nil
+	}
+	if lasting(e.Code) {
+		return d.lose(e)
+	}
+	return e
+}
+
+// answer converts the result of a query: whether the work is done, or an error.
+func (d *Device) answer(s C.na_status, doing string) (bool, error) {
+	if s.code == codeNotReady {
+		return false, nil
+	}
+	err := d.check(s, doing)
+	return err == nil, err
+}
+
+// Lost implements driver.VendorDevice.
+func (d *Device) Lost() *driver.Error {
+	if d.lost.Load() == nil {
+		return nil
+	}
+	return d.lostError("synchronize")
+}
+
+// lostError returns the error of a call on a lost device.
+func (d *Device) lostError(doing string) *driver.Error {
+	e := *d.lost.Load()
+	e.Text = fmt.Sprintf("the device is lost since %s: %s; restart the process to use it again", e.Op, e.Text)
+	e.Op, e.Kind = doing, driver.DeviceLost
+	return &e
+}
+
+// lose makes a device lost, unless it is already, and returns an error with the first
+// cause. Functions that were not handed over are dropped: pending work never runs.
+func (d *Device) lose(cause *driver.Error) error {
+	if d.lost.CompareAndSwap(nil, cause) {
+		d.drv.arrivals.drop(d)
+	}
+	return d.lostError(cause.Op)
+}
+
+// NewEvent implements driver.Device. It calls nothing: the library's event is taken at the first record.
+func (d *Device) NewEvent(o driver.EventOptions) (driver.Event, error) {
+	if err := d.usable("create event"); err != nil {
+		return nil, err
+	}
+	return &Event{dev: d, opts: o}, nil
+}
+
+func (d *Device) marksOf(timed bool) *marks {
+	if timed {
+		return &d.marks[1]
+	}
+	return &d.marks[0]
+}
+
+// trimMarks destroys the marks beyond it.
+func (d *Device) trimMarks() {
+	for i := range d.marks {
+		p := &d.marks[i]
+		p.mu.Lock()
+		many := len(p.spare) > maxSpareMarks
+		p.mu.Unlock()
+		if many && d.opened() {
+			if m := p.take(); m != nil {
+				_ = d.check(C.na_event_destroy(d.ctx(), m.event), "close event")
+			}
+		}
+	}
+}
+
+// newMark returns a mark with one reference.
+func (d *Device) newMark(timed bool, doing string) (*mark, error) {
+	m := d.marksOf(timed).take()
+	if m == nil {
+		m = &mark{dev: d, timed: timed}
+		flags := C.uint32_t(C.ACL_EVENT_SYNC)
+		if timed {
+			flags |= C.ACL_EVENT_TIME_LINE
+		}
+		if err := d.check(C.na_event_new(d.ctx(), flags, &m.event), doing); err != nil {
+			return nil, err
+		}
+	}
+	m.refs.Store(1)
+	return m, nil
+}
+
+// orderedDone reports whether the ordered streams have no work: the legacy default stream waits for it.
+func (d *Device) orderedDone() (bool, error) {
+	for _, o := range d.streams.all() {
+		if o.ordered && o.reached.Load() < o.enqueued.Load() {
+			if done, err := o.Query(); !done || err != nil {
+				return false, err
+			}
+		}
+	}
+	return true, nil
+}
+
+// sweep takes the streams of the library that closed streams have used and whose work is done.
+func (d *Device) sweep() {
+	for _, s := range d.streams.all() {
+		s.mu.Lock()
+		tail := s.tail
+		s.mu.Unlock()
+		if tail == nil || !tail.Wait(0) || !d.streams.remove(s) {
+			continue
+		}
+		s.queryKept()
+		if made := s.made(); d.opened() && !d.spares.put(made) {
+			d.destroy(made)
+		}
+	}
+}
+
+// destroy gives a stream without work back to the library.
+func (d *Device) destroy(s spare) {
+	if s.line != nil {
+		C.na_line_end(s.line)
+	}
+	if s.h != 0 {
+		_ = d.check(C.na_stream_destroy(d.ctx(), s.h), "close stream")
+	}
 }

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"halstream/hal"
 	"halstream/hal/driver"
 )
 
@@ -207,3 +208,77 @@ var (
 	_ driver.VendorStream = (*Stream)(nil)
 	_ driver.Event        = (*Event)(nil)
 )
+
+func init() {
+	hal.Register("ascend", 2, func() (driver.Driver, error) {
+		d, err := Open("")
+		if err != nil {
+			return nil, err
+		}
+		return d, nil
+	})
+}
+
+// follow begins the enqueue of an operation that may be followed by listeners. It waits with Python's lock released.
+func (d *Driver) follow(tag driver.Tag) (held bool) {
+	if tag == 0 {
+		return false
+	}
+	clock, holder := stopwatch(), d.turn.count.Load()
+	for ; !d.turn.try(); C.na_pause() {
+		if now := d.turn.count.Load(); now != holder {
+			clock, holder = stopwatch(), now
+		}
+		if clock() >= turnLimitNS {
+			return false
+		}
+	}
+	return true
+}
+
+// followed settles the place of an operation that was enqueued, and gives the turn back.
+func (d *Driver) followed(tag driver.Tag, held bool, err error) {
+	if tag != 0 && err == nil {
+		d.sequenced(tag)
+	}
+	if held {
+		d.turn.count.Add(1)
+	}
+}
+
+// OnSequence implements driver.Sequencer.
+func (d *Driver) OnSequence(f func(driver.Tag)) { d.sequenced = f }
+
+// Refresh implements driver.VendorDriver.
+func (d *Driver) Refresh() {
+	for _, dev := range d.devices {
+		if dev != nil && dev.opened() {
+			for _, s := range dev.streams.all() {
+				s.refresh()
+			}
+		}
+	}
+}
+
+// AwaitsHost implements driver.VendorDriver. A wait for a value that another stream writes counts, too: the library
+// does not say what ends a wait.
+func (d *Driver) AwaitsHost() bool {
+	if d.reports.Load() > 0 || d.arrivals.anyGate() {
+		return true
+	}
+	for _, dev := range d.devices {
+		if dev == nil || !dev.opened() {
+			continue
+		}
+		for _, s := range dev.streams.all() {
+			place := s.hostWait.Load()
+			if s.Reached(place) {
+				continue
+			}
+			if s.refresh(); !s.Reached(place) {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -10,7 +10,6 @@ import (
 	"math"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"halstream/hal/driver"
 )
@@ -26,14 +25,6 @@ type Event struct {
 
 	mu    sync.Mutex
 	waits []*point // behind the enqueued waits that may be pending
-}
-
-// NewEvent implements driver.Device. It calls nothing: the library's event is taken at the first record.
-func (d *Device) NewEvent(o driver.EventOptions) (driver.Event, error) {
-	if err := d.usable("create event"); err != nil {
-		return nil, err
-	}
-	return &Event{dev: d, opts: o}, nil
 }
 
 // latest returns the mark of the latest record with a reference for the caller, nil if there is none.
@@ -110,19 +101,6 @@ func (e *Event) settable(doing string) (*settable, error) {
 		made.refs.Store(1)
 		made.release()
 	}
-}
-
-// Reset implements driver.Stream.
-func (s *Stream) Reset(e driver.Event, tag driver.Tag) error {
-	const doing = "reset event"
-	return s.enqueue(tag, doing, func() error {
-		old, err := e.(*Event).settable(doing)
-		if err != nil {
-			return err
-		}
-		defer old.release()
-		return s.took(C.na_reset_event(s.dev.ctx(), old.event, s.h), doing)
-	})
 }
 
 // Query implements driver.Event.
@@ -255,113 +233,4 @@ type setPoint struct{ *settable }
 func (p setPoint) Wait(limit int64) bool {
 	s := C.na_await(p.event, C.int64_t(limit), 0)
 	return code(s) == 0 || p.dev.unusable()
-}
-
-// Wait implements driver.Stream.
-func (s *Stream) Wait(e driver.Event, limit int64, tag driver.Tag) error {
-	const doing = "wait event"
-	return s.enqueue(tag, doing, func() error {
-		ev := e.(*Event)
-		if limit != driver.Forever {
-			if err := s.waitWithin(ev, limit, doing); err != nil {
-				return err
-			}
-		} else if waits, err := s.wait(ev, doing); err != nil || !waits {
-			return err
-		}
-		if ev.opts.Counted {
-			return s.countWait(ev)
-		}
-		return nil
-	})
-}
-
-// wait enqueues a wait without a limit, and reports whether there was something to wait for.
-func (s *Stream) wait(e *Event, doing string) (bool, error) {
-	if e.opts.Settable {
-		old, err := e.settable(doing)
-		if err != nil {
-			return false, err
-		}
-		defer old.release()
-		if err := s.took(C.na_wait(s.dev.ctx(), s.h, old.event), doing); err != nil {
-			return false, err
-		}
-		s.awaitsHostAt(s.enqueued.Load())
-		return true, nil
-	}
-	m := e.latest()
-	if m == nil {
-		return false, nil
-	}
-	defer m.release()
-	return true, s.took(C.na_wait(s.dev.ctx(), s.h, m.event), doing)
-}
-
-// waitWithin lets a host thread wait on behalf of the stream, which is held meanwhile.
-func (s *Stream) waitWithin(e *Event, limit int64, doing string) error {
-	var at driver.Point
-	if e.opts.Settable {
-		old, err := e.settable(doing)
-		if err != nil {
-			return err
-		}
-		at = setPoint{old}
-	} else {
-		at = e.Point()
-	}
-	release := func() { // called once: by the wait, or where there is none
-		switch p := at.(type) {
-		case *point:
-			p.drop()
-		case setPoint:
-			p.release()
-		}
-	}
-	h := &held{what: C.NA_HOLD, title: fmt.Sprintf("wait for event %d with a limit", e.opts.ID), drop: release}
-	h.run = func() {
-		// It is no task: the wait for an event of a lost device waits for tasks.
-		go func() {
-			if !at.Wait(limit) {
-				s.fail(driver.Errorf(driver.Timeout, doing, "wait for event %d passed its limit of %v",
-					e.opts.ID, time.Duration(limit)))
-			}
-			release()
-			h.open()
-		}()
-	}
-	err := s.launch(h, doing)
-	if err != nil {
-		release()
-	}
-	return err
-}
-
-// countWait adds a wait of s for e, which was just enqueued, to the event's count.
-func (s *Stream) countWait(e *Event) error {
-	p, err := s.point("wait event")
-	if err != nil {
-		return err
-	}
-	e.mu.Lock()
-	e.waits = append(e.waits, p)
-	e.mu.Unlock()
-	return nil
-}
-
-// WaitStream implements driver.Stream.
-func (s *Stream) WaitStream(o driver.Stream, tag driver.Tag) error {
-	const doing = "wait stream"
-	other := o.(*Stream)
-	if other == s {
-		return nil
-	}
-	return s.enqueue(tag, doing, func() error {
-		m, err := other.behind(doing)
-		if m == nil || err != nil {
-			return err
-		}
-		defer m.release()
-		return s.took(C.na_wait(s.dev.ctx(), s.h, m.event), doing)
-	})
 }

@@ -260,3 +260,27 @@ func (d *Driver) Unregister(addr uint64) error {
 	}
 	return failed
 }
+
+// Stage implements driver.VendorDevice.
+func (d *Device) Stage(size uint64) (uint64, error) {
+	d.staged.collect(d)
+	return d.drv.AllocHost(size)
+}
+
+// Unstage implements driver.VendorDevice.
+func (d *Device) Unstage(addr uint64) { d.drv.FreeHost(addr) }
+
+// reach lets the device use the memory of another one, once.
+func (d *Device) reach(other int) error {
+	if other == d.ordinal || other < 0 {
+		return nil
+	}
+	if _, done := d.peers.Load(other); done {
+		return nil
+	}
+	if err := d.drv.Enable(d.ordinal, other); err != nil {
+		return err
+	}
+	d.peers.Store(other, true)
+	return nil
+}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"halstream/hal/driver"
 )
@@ -372,4 +373,406 @@ func (s *Stream) forget() {
 	if tail != nil {
 		tail.drop()
 	}
+}
+
+// turn lets one thread at a time enqueue what listeners follow: the library does not say in which order it has
+// taken two calls that overlap.
+// It counts how often it was taken and given: odd while it is taken.
+type turn struct{ count atomic.Uint64 }
+
+func (t *turn) try() bool {
+	n := t.count.Load()
+	return n%2 == 0 && t.count.CompareAndSwap(n, n+1)
+}
+
+// turnLimitNS bounds how long a thread waits for one and the same holder of the turn. The holder may be in a call of the
+// library that waits for the program, because the queue of a stream is full, and the program may need the waiting thread
+// for that. The order of such calls is that of their returns. The wait for many holders, one after the other, has no limit.
+const turnLimitNS = 1_000_000_000
+
+// join brings a stream in order with the legacy default stream before its next operation: an ordered stream
+// comes after what was enqueued on the legacy one, and that one after what was enqueued on all ordered streams. AscendCL's
+// default stream has no such order, so waits are enqueued, for work that was not seen to be done. joined is how far
+// an ordered stream, or the legacy one with regard to it, has come.
+func (s *Stream) join(doing string) error {
+	d := s.dev
+	switch {
+	case s.legacy:
+		for _, o := range d.streams.all() {
+			if o.ordered {
+				if err := s.comeAfter(o, &o.legacyJoined, doing); err != nil {
+					return err
+				}
+			}
+		}
+	case s.ordered:
+		return s.comeAfter(d.legacy, &s.joined, doing)
+	}
+	return nil
+}
+
+// comeAfter makes later work of s start after all work of o, unless seen says that it does already.
+func (s *Stream) comeAfter(o *Stream, seen *counter, doing string) error {
+	place := o.enqueued.Load()
+	if seen.Load() >= place || o.reached.Load() >= place {
+		return nil
+	}
+	m, err := o.behind(doing)
+	if m == nil || err != nil {
+		return err
+	}
+	defer m.release()
+	if err := s.dev.check(C.na_wait(s.dev.ctx(), s.h, m.event), doing); err != nil {
+		return err
+	}
+	for {
+		before := seen.Load()
+		if before >= place || seen.CompareAndSwap(before, place) {
+			return nil
+		}
+	}
+}
+
+// behind returns a mark behind all work of a stream, with a reference for the caller; nil if the work is known
+// to be done.
+func (s *Stream) behind(doing string) (*mark, error) {
+	if s.begin(doing) == nil {
+		defer s.finish()
+		return s.recordMark(false, doing)
+	}
+	if err := s.dev.usable(doing); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	tail := s.tail
+	s.mu.Unlock()
+	if tail == nil {
+		// Another thread closes it at this moment: then its work and this call overlap as well.
+		return nil, driver.Errorf(driver.Closed, doing, "the stream was closed; use another one")
+	}
+	if tail.state.Load() == reached || !tail.mark.hold() {
+		return nil, nil
+	}
+	if tail.state.Load() == reached { // the mark may have another user by now
+		tail.mark.release()
+		return nil, nil
+	}
+	return tail.mark, nil
+}
+
+// Last implements driver.Stream.
+func (s *Stream) Last() uint64 { return s.enqueued.Load() }
+
+// Mark implements driver.Stream.
+func (s *Stream) Mark(tag driver.Tag) uint64 {
+	held := s.dev.drv.follow(tag)
+	defer s.dev.drv.followed(tag, held, nil)
+	if s.begin("mark") == nil {
+		_ = s.join("mark") // where it is refused, the next operation tries again
+		s.finish()
+	}
+	place := s.enqueued.Add(1)
+	s.Keep()
+	return place
+}
+
+// Keep implements driver.VendorStream. If the library refuses the mark, Reached becomes true later than it could.
+func (s *Stream) Keep() {
+	const doing = "keep place"
+	if s.begin(doing) != nil {
+		return
+	}
+	defer s.finish()
+	place := s.enqueued.Load()
+	m, err := s.recordMark(false, doing)
+	if err != nil {
+		return
+	}
+	s.mu.Lock()
+	s.kept = append(s.kept, keptMark{place, m})
+	many := len(s.kept) > maxKept
+	s.mu.Unlock()
+	if many {
+		s.queryKept()
+	}
+}
+
+// maxKept is how many marks a stream keeps before it queries which were reached.
+const maxKept = 64
+
+// Reached implements driver.Stream.
+func (s *Stream) Reached(place uint64) bool {
+	if s.reached.Load() >= place || s.dev.lost.Load() != nil || s.dev.ended.Load() {
+		return true
+	}
+	for {
+		before := s.wanted.Load()
+		if before >= place || s.wanted.CompareAndSwap(before, place) {
+			return false
+		}
+	}
+}
+
+// At implements driver.Stream.
+func (s *Stream) At(place uint64) driver.Point {
+	s.mu.Lock()
+	for _, k := range s.kept {
+		if k.place >= place && k.mark.hold() {
+			s.mu.Unlock()
+			return &point{mark: k.mark, stream: s, place: k.place}
+		}
+	}
+	s.mu.Unlock()
+	return s.Point()
+}
+
+// queryKept queries which kept marks were reached, in their order.
+func (s *Stream) queryKept() {
+	d := s.dev
+	for {
+		s.mu.Lock()
+		if len(s.kept) == 0 {
+			s.mu.Unlock()
+			return
+		}
+		first := s.kept[0]
+		held := first.mark.hold()
+		s.mu.Unlock()
+		if !held {
+			return
+		}
+		done := s.reached.Load() >= first.place || d.unusable()
+		if !done {
+			done, _ = d.answer(C.na_event_query(first.mark.event), "look at place")
+		}
+		if done {
+			s.setReached(first.place)
+			s.mu.Lock()
+			mine := len(s.kept) > 0 && s.kept[0] == first
+			if mine {
+				s.kept = s.kept[1:]
+			}
+			s.mu.Unlock()
+			if mine {
+				first.mark.release()
+			}
+		}
+		first.mark.release()
+		if !done {
+			return
+		}
+	}
+}
+
+// refresh queries how far the stream is if Reached has answered false since.
+func (s *Stream) refresh() {
+	s.queryKept()
+	wanted := s.wanted.Load()
+	if s.reached.Load() >= wanted {
+		return
+	}
+	place := s.enqueued.Load() // before the query: another thread may enqueue behind it
+	if done, _ := s.Query(); done {
+		s.setReached(place)
+		return
+	}
+	s.mu.Lock()
+	covered := false
+	for _, k := range s.kept {
+		covered = covered || k.place >= wanted
+	}
+	s.mu.Unlock()
+	if !covered {
+		s.Keep()
+	}
+}
+
+// awaitsHostAt notes that the operation at a place waits for something that the program may have to do, and makes
+// Reached exact for it.
+func (s *Stream) awaitsHostAt(place uint64) {
+	for {
+		before := s.hostWait.Load()
+		if before >= place {
+			return
+		}
+		if s.hostWait.CompareAndSwap(before, place) {
+			s.Keep()
+			return
+		}
+	}
+}
+
+// made takes the stream of the library from a stream that does not use it any more.
+func (s *Stream) made() spare {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	line := s.line
+	s.line = nil
+	return spare{s.h, s.level, line}
+}
+
+// lineOf returns the thread for a stream's functions.
+func (s *Stream) lineOf(doing string) (*C.na_line, error) {
+	line := func() *C.na_line {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.line
+	}
+	if found := line(); found != nil {
+		return found, nil
+	}
+	for !s.subscribing.CompareAndSwap(false, true) {
+		C.na_pause() // with Python's lock released, which the other thread may need
+	}
+	defer s.subscribing.Store(false)
+	if found := line(); found != nil {
+		return found, nil // another thread was faster: a stream has one subscriber
+	}
+	var made *C.na_line
+	if err := s.dev.check(C.na_line_new(s.dev.ctx(), s.h, &made), doing); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	s.line = made
+	s.mu.Unlock()
+	return made, nil
+}
+
+// recordMark records a new mark behind the work of a stream.
+func (s *Stream) recordMark(timed bool, doing string) (*mark, error) {
+	d := s.dev
+	if err := d.usable(doing); err != nil {
+		return nil, err
+	}
+	m, err := d.newMark(timed, doing)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.check(C.na_record(d.ctx(), m.event, s.h), doing); err != nil {
+		m.release()
+		return nil, err
+	}
+	return m, nil
+}
+
+// Reset implements driver.Stream.
+func (s *Stream) Reset(e driver.Event, tag driver.Tag) error {
+	const doing = "reset event"
+	return s.enqueue(tag, doing, func() error {
+		old, err := e.(*Event).settable(doing)
+		if err != nil {
+			return err
+		}
+		defer old.release()
+		return s.took(C.na_reset_event(s.dev.ctx(), old.event, s.h), doing)
+	})
+}
+
+// Wait implements driver.Stream.
+func (s *Stream) Wait(e driver.Event, limit int64, tag driver.Tag) error {
+	const doing = "wait event"
+	return s.enqueue(tag, doing, func() error {
+		ev := e.(*Event)
+		if limit != driver.Forever {
+			if err := s.waitWithin(ev, limit, doing); err != nil {
+				return err
+			}
+		} else if waits, err := s.wait(ev, doing); err != nil || !waits {
+			return err
+		}
+		if ev.opts.Counted {
+			return s.countWait(ev)
+		}
+		return nil
+	})
+}
+
+// wait enqueues a wait without a limit, and reports whether there was something to wait for.
+func (s *Stream) wait(e *Event, doing string) (bool, error) {
+	if e.opts.Settable {
+		old, err := e.settable(doing)
+		if err != nil {
+			return false, err
+		}
+		defer old.release()
+		if err := s.took(C.na_wait(s.dev.ctx(), s.h, old.event), doing); err != nil {
+			return false, err
+		}
+		s.awaitsHostAt(s.enqueued.Load())
+		return true, nil
+	}
+	m := e.latest()
+	if m == nil {
+		return false, nil
+	}
+	defer m.release()
+	return true, s.took(C.na_wait(s.dev.ctx(), s.h, m.event), doing)
+}
+
+// waitWithin lets a host thread wait on behalf of the stream, which is held meanwhile.
+func (s *Stream) waitWithin(e *Event, limit int64, doing string) error {
+	var at driver.Point
+	if e.opts.Settable {
+		old, err := e.settable(doing)
+		if err != nil {
+			return err
+		}
+		at = setPoint{old}
+	} else {
+		at = e.Point()
+	}
+	release := func() { // called once: by the wait, or where there is none
+		switch p := at.(type) {
+		case *point:
+			p.drop()
+		case setPoint:
+			p.release()
+		}
+	}
+	h := &held{what: C.NA_HOLD, title: fmt.Sprintf("wait for event %d with a limit", e.opts.ID), drop: release}
+	h.run = func() {
+		// It is no task: the wait for an event of a lost device waits for tasks.
+		go func() {
+			if !at.Wait(limit) {
+				s.fail(driver.Errorf(driver.Timeout, doing, "wait for event %d passed its limit of %v",
+					e.opts.ID, time.Duration(limit)))
+			}
+			release()
+			h.open()
+		}()
+	}
+	err := s.launch(h, doing)
+	if err != nil {
+		release()
+	}
+	return err
+}
+
+// countWait adds a wait of s for e, which was just enqueued, to the event's count.
+func (s *Stream) countWait(e *Event) error {
+	p, err := s.point("wait event")
+	if err != nil {
+		return err
+	}
+	e.mu.Lock()
+	e.waits = append(e.waits, p)
+	e.mu.Unlock()
+	return nil
+}
+
+// WaitStream implements driver.Stream.
+func (s *Stream) WaitStream(o driver.Stream, tag driver.Tag) error {
+	const doing = "wait stream"
+	other := o.(*Stream)
+	if other == s {
+		return nil
+	}
+	return s.enqueue(tag, doing, func() error {
+		m, err := other.behind(doing)
+		if m == nil || err != nil {
+			return err
+		}
+		defer m.release()
+		return s.took(C.na_wait(s.dev.ctx(), s.h, m.event), doing)
+	})
 }

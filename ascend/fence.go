@@ -50,13 +50,6 @@ type marks struct {
 	spare []*mark
 }
 
-func (d *Device) marksOf(timed bool) *marks {
-	if timed {
-		return &d.marks[1]
-	}
-	return &d.marks[0]
-}
-
 func (p *marks) put(m *mark) {
 	p.mu.Lock()
 	p.spare = append(p.spare, m)
@@ -86,55 +79,6 @@ func (p *marks) all() []*mark {
 
 // maxSpareMarks bounds how many unused marks of each kind a device keeps.
 const maxSpareMarks = 4096
-
-// trimMarks destroys the marks beyond it.
-func (d *Device) trimMarks() {
-	for i := range d.marks {
-		p := &d.marks[i]
-		p.mu.Lock()
-		many := len(p.spare) > maxSpareMarks
-		p.mu.Unlock()
-		if many && d.opened() {
-			if m := p.take(); m != nil {
-				_ = d.check(C.na_event_destroy(d.ctx(), m.event), "close event")
-			}
-		}
-	}
-}
-
-// newMark returns a mark with one reference.
-func (d *Device) newMark(timed bool, doing string) (*mark, error) {
-	m := d.marksOf(timed).take()
-	if m == nil {
-		m = &mark{dev: d, timed: timed}
-		flags := C.uint32_t(C.ACL_EVENT_SYNC)
-		if timed {
-			flags |= C.ACL_EVENT_TIME_LINE
-		}
-		if err := d.check(C.na_event_new(d.ctx(), flags, &m.event), doing); err != nil {
-			return nil, err
-		}
-	}
-	m.refs.Store(1)
-	return m, nil
-}
-
-// recordMark records a new mark behind the work of a stream.
-func (s *Stream) recordMark(timed bool, doing string) (*mark, error) {
-	d := s.dev
-	if err := d.usable(doing); err != nil {
-		return nil, err
-	}
-	m, err := d.newMark(timed, doing)
-	if err != nil {
-		return nil, err
-	}
-	if err := d.check(C.na_record(d.ctx(), m.event, s.h), doing); err != nil {
-		m.release()
-		return nil, err
-	}
-	return m, nil
-}
 
 // point is a mark that host threads wait for. Once it is reached, so is a place of its stream.
 type point struct {

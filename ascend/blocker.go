@@ -114,9 +114,6 @@ func (a *arrivals) drop(d *Device) {
 	}
 }
 
-// askNS is for how many nanoseconds nothing arrives before the devices are asked whether they are lost.
-const askNS = 50_000_000
-
 func (a *arrivals) serve() {
 	defer close(a.ended)
 	for {
@@ -201,6 +198,9 @@ func (a *arrivals) titles(s *Stream, most int) (names []string) {
 	}
 	return names
 }
+
+// askNS is for how many nanoseconds nothing arrives before the devices are asked whether they are lost.
+const askNS = 50_000_000
 
 // hold enqueues h. If it fails neither run nor drop is called.
 func (s *Stream) hold(h *held, tag driver.Tag, doing string) error {
