@@ -10,7 +10,6 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -24,28 +23,8 @@ from source_files import source_files
 ROOT = Path(__file__).resolve().parent.parent
 # Pinned, so that a newer release cannot make an unchanged tree fail.
 STATICCHECK = "honnef.co/go/tools/cmd/staticcheck@v0.8.2"
-LINES = 400
 # Percent of the public names of halstream whose types a type checker knows without inferring them.
 KNOWN_TYPES = 98.0
-CODE = {".go", ".py", ".pyi", ".c", ".h", ".sh"}
-
-
-def long_files(paths: list[Path]) -> list[str]:
-    """Return the files over the limit that docs/rationale.md gives no reason for.
-
-    A reason is a line that names the file in backquotes and says "lines".
-    """
-    rationale = ROOT / "docs" / "rationale.md"
-    text = rationale.read_text() if rationale.exists() else ""
-    allowed = {m for line in text.splitlines() if "lines" in line for m in re.findall(r"`([^`]+)`", line)}
-    wrong = []
-    for path in paths:
-        name = str(path.relative_to(ROOT))
-        if path.suffix in CODE:
-            count = path.read_text().count("\n")
-            if count > LINES and name not in allowed:
-                wrong.append(f"{name} has {count} lines, more than {LINES}; docs/rationale.md gives no reason")
-    return wrong
 
 
 def gofmt(paths: list[Path]) -> list[str]:
@@ -100,7 +79,7 @@ def main() -> int:
         if subprocess.run(command, cwd=ROOT).returncode:
             failed.append(" ".join(command[-2:]))
     paths = source_files()
-    problems = [*gofmt(paths), *long_files(paths), *module_state.check(), *imports.check(), *docstrings.check()]
+    problems = [*gofmt(paths), *module_state.check(), *imports.check(), *docstrings.check()]
     for problem in [*problems, *unknown_types()]:
         print(f"lint: {problem}")
         failed.append(problem)
