@@ -307,7 +307,7 @@ func (rt *Runtime) MemoryPoint(t *Thread, addr uint64) (driver.Point, error) {
 	for _, u := range rt.pendingUses(addr) {
 		ps = append(ps, u.stream.d.At(u.place))
 	}
-	o := Operation{Kind: "synchronize memory", Thread: t, Reads: rt.wholeBlock(addr)}
+	o := Operation{Kind: OpSynchronizeMemory, Thread: t, Reads: rt.wholeBlock(addr)}
 	if len(ps) == 0 {
 		rt.notifyHost(o)
 		return nil, nil
@@ -345,13 +345,13 @@ func (s *Stream) WaitMemory(t *Thread, addr uint64) error {
 		}
 		var id uint32
 		if s.listened() {
-			id = s.announce(&Operation{Kind: "wait stream", Thread: t, Other: o})
+			id = s.announce(&Operation{Kind: OpWaitStream, Thread: t, Other: o})
 		}
 		if err := s.settle(t, id, s.d.WaitStream(o.d, id)); err != nil {
 			return err
 		}
 	}
 	// Work that was done already is ordered before later work of s as well.
-	s.dev.rt.notifyHost(Operation{Kind: "wait memory", Stream: s, Thread: t, Reads: s.dev.rt.wholeBlock(addr)})
+	s.dev.rt.notifyHost(Operation{Kind: OpWaitMemory, Stream: s, Thread: t, Reads: s.dev.rt.wholeBlock(addr)})
 	return nil
 }

@@ -77,7 +77,7 @@ func TestO5_listeners_learn_of_a_free_before_its_memory_is_given_out_again(t *te
 	require.NoError(t, err)
 	var during []uint64
 	defer rt.Listen(func(o hal.Operation) {
-		if o.Kind == "free memory" {
+		if o.Kind == hal.OpFreeMemory {
 			left, _, err := dev.MemoryInfo()
 			require.NoError(t, err)
 			during = append(during, left)

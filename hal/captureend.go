@@ -55,7 +55,7 @@ func (s *Stream) EndCapture(t *Thread) (*Graph, error) {
 		return nil, err
 	}
 	if s.listened() {
-		s.dev.rt.notifyHost(Operation{Kind: "end capture", Stream: s, Thread: t, Graph: g, Nodes: g.NodeList()})
+		s.dev.rt.notifyHost(Operation{Kind: OpEndCapture, Stream: s, Thread: t, Graph: g, Nodes: g.NodeList()})
 	}
 	return g, nil
 }

@@ -11,7 +11,7 @@ import (
 // add adds a copy of n as a node behind what was captured on s.
 func (c *Capture) add(s *Stream, n *Node) (*Node, error) {
 	if c.legacy != nil {
-		return nil, c.usable(s, n.Kind())
+		return nil, c.usable(s, n.kind.String())
 	}
 	if n.site == 0 {
 		n.site = c.rt.listeners.site()
@@ -22,7 +22,7 @@ func (c *Capture) add(s *Stream, n *Node) (*Node, error) {
 	}
 	c.graph.mu.Lock()
 	defer c.graph.mu.Unlock()
-	if err := c.usableLocked(s, n.Kind()); err != nil {
+	if err := c.usableLocked(s, n.kind.String()); err != nil {
 		return nil, err
 	}
 	c.makeNodes()

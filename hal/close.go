@@ -17,7 +17,7 @@ func (s *Stream) Close(t *Thread) error {
 		return driver.Errorf(driver.InvalidValue, "close stream", "a default stream cannot be closed")
 	}
 	if !s.closed.Load() {
-		s.dev.rt.notifyHost(Operation{Kind: "close stream", Stream: s, Thread: t})
+		s.dev.rt.notifyHost(Operation{Kind: OpCloseStream, Stream: s, Thread: t})
 	}
 	s.close()
 	return nil

@@ -211,7 +211,7 @@ func (c *Context) NewStream(t *Thread, o StreamOptions) (*Stream, error) {
 		c.sweep()
 	}
 	c.mu.Unlock()
-	c.dev.rt.notifyHost(Operation{Kind: "new stream", Stream: s, Thread: t})
+	c.dev.rt.notifyHost(Operation{Kind: OpNewStream, Stream: s, Thread: t})
 	return s, nil
 }
 
@@ -236,7 +236,7 @@ func (c *Context) Point(t *Thread) (driver.Point, error) {
 			}
 		}
 	}
-	o := Operation{Kind: "synchronize device", Stream: c.dev.legacy, Thread: t, Users: streams}
+	o := Operation{Kind: OpSynchronizeDevice, Stream: c.dev.legacy, Thread: t, Users: streams}
 	return c.dev.rt.observe(c.point(), o), nil
 }
 
@@ -273,7 +273,7 @@ func (c *Context) End() {
 			continue
 		}
 		if !s.isDefault {
-			c.dev.rt.notifyHost(Operation{Kind: "close stream", Stream: s})
+			c.dev.rt.notifyHost(Operation{Kind: OpCloseStream, Stream: s})
 		}
 		s.close()
 	}

@@ -127,18 +127,18 @@ func (s *Stream) copy(t *Thread, c CopySpec, call CopyCall) (driver.Point, error
 		if wait {
 			rt.CompareSources()
 		}
-		o := Operation{Kind: "copy", Thread: t,
+		o := Operation{Kind: OpCopy, Thread: t,
 			Reads: rows(c.Src, c.SrcPitch, c.Width, c.Height), Writes: rows(c.Dst, c.DstPitch, c.Width, c.Height)}
 		if call == FillingCopy {
-			o.Kind, o.Reads = "fill", nil // what the program asked for; it has no source
+			o.Kind, o.Reads = OpFill, nil // what the program asked for; it has no source
 		}
 		order = call.orders(src, dst)
 		if order == ordersEarlier {
-			rt.notifyHost(Operation{Kind: "synchronize stream", Stream: s, Thread: t})
+			rt.notifyHost(Operation{Kind: OpSynchronizeStream, Stream: s, Thread: t})
 		}
 		// The source is read by the calling thread, or that waits until it was read.
 		if spec.Release != 0 || order == ordersEarlier || order == ordersSource {
-			rt.notifyHost(Operation{Kind: "host read", Stream: s, Thread: t, Reads: o.Reads})
+			rt.notifyHost(Operation{Kind: OpHostRead, Stream: s, Thread: t, Reads: o.Reads})
 			o.Reads = nil
 		}
 		if src != nil && src.Kind == Pinned {
@@ -220,7 +220,7 @@ func (s *Stream) fill(t *Thread, dst uint64, value uint32, size uint8, count uin
 	}
 	var id uint32
 	if s.listened() {
-		id = s.announce(&Operation{Kind: "fill", Thread: t, Writes: []Range{{dst, n}}})
+		id = s.announce(&Operation{Kind: OpFill, Thread: t, Writes: []Range{{dst, n}}})
 	}
 	spec.Tag = id
 	return nil, nil, s.settle(t, id, s.using(blocks, func() error { return s.d.Fill(spec) }))
@@ -279,7 +279,7 @@ type ValueAccess struct {
 //
 // Contract: M11, M19, V5. Source: CUDA driver API, cuStreamWriteValue64.
 func (s *Stream) WriteValue(t *Thread, addr, value uint64) error {
-	return s.value(t, "write value", ValueAccess{Addr: addr, Value: value}, s.d.WriteValue)
+	return s.value(t, OpWriteValue, ValueAccess{Addr: addr, Value: value}, s.d.WriteValue)
 }
 
 // WaitValue makes work enqueued on s after this call start only when the 64 bits at
@@ -291,11 +291,12 @@ func (s *Stream) WriteValue(t *Thread, addr, value uint64) error {
 //
 // Contract: M11, M19, V5. Source: CUDA driver API, cuStreamWaitValue64.
 func (s *Stream) WaitValue(t *Thread, addr, value uint64, c driver.Condition) error {
-	return s.value(t, "wait value", ValueAccess{addr, value, c}, s.d.WaitValue)
+	return s.value(t, OpWaitValue, ValueAccess{addr, value, c}, s.d.WaitValue)
 }
 
 // value enqueues a write of a value or a wait for it.
-func (s *Stream) value(t *Thread, op string, v ValueAccess, enqueue func(driver.Value) error) error {
+func (s *Stream) value(t *Thread, kind OperationKind, v ValueAccess, enqueue func(driver.Value) error) error {
+	op := kind.String()
 	if err := s.checkEnqueue(t, op); err != nil {
 		return err
 	}
@@ -327,8 +328,8 @@ func (s *Stream) value(t *Thread, op string, v ValueAccess, enqueue func(driver.
 	on, _ := b.location()
 	var id uint32
 	if s.listened() {
-		o := Operation{Kind: op, Thread: t, Value: &v}
-		if access := []Range{{v.Addr, valueSize}}; op == "write value" {
+		o := Operation{Kind: kind, Thread: t, Value: &v}
+		if access := []Range{{v.Addr, valueSize}}; kind == OpWriteValue {
 			o.Writes = access
 		} else {
 			o.Reads = access

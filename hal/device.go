@@ -139,7 +139,7 @@ func (d *Device) Point(t *Thread) (driver.Point, error) {
 	if err := refused(p); err != nil {
 		return nil, err
 	}
-	return d.rt.observe(p, Operation{Kind: "synchronize device", Stream: d.legacy, Thread: t}), nil
+	return d.rt.observe(p, Operation{Kind: OpSynchronizeDevice, Stream: d.legacy, Thread: t}), nil
 }
 
 // refused returns why a program cannot wait for a point, nil if it can.
@@ -371,6 +371,6 @@ func (d *Device) External(t *Thread, handle uint64) (*Stream, error) {
 		s.opts = StreamOptions{Priority: int(s.level) + d.GreatestPriority(), NonBlocking: !o.Ordered}
 	}
 	d.rt.live.Add(1)
-	d.rt.notifyHost(Operation{Kind: "new stream", Stream: s, Thread: t})
+	d.rt.notifyHost(Operation{Kind: OpNewStream, Stream: s, Thread: t})
 	return s, nil
 }

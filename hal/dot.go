@@ -25,7 +25,7 @@ func (g *Graph) DOT(function func(token uint64) string, details bool) string {
 func (g *Graph) dot(b *strings.Builder, indent, prefix string, function func(uint64) string, details bool) {
 	nodes := g.Nodes()
 	for _, n := range nodes {
-		label, place := n.Kind(), g.rt.at(n.site)
+		label, place := n.kind.String(), g.rt.at(n.site)
 		if details {
 			place += n.details()
 		}

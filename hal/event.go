@@ -96,7 +96,7 @@ func (rt *Runtime) NewEvent(t *Thread, d *Device, o EventOptions) (*Event, error
 	}
 	rt.live.Add(1)
 	if rt.listened() {
-		rt.notifyHost(Operation{Kind: "new event", Event: e, Thread: t})
+		rt.notifyHost(Operation{Kind: OpNewEvent, Event: e, Thread: t})
 	}
 	return e, nil
 }
@@ -158,7 +158,7 @@ func (s *Stream) Reset(t *Thread, e *Event) error {
 	}
 	var id uint32
 	if s.listened() {
-		id = s.announce(&Operation{Kind: "reset", Thread: t, Event: e})
+		id = s.announce(&Operation{Kind: OpReset, Thread: t, Event: e})
 	}
 	return s.settle(t, id, s.d.Reset(d, id))
 }
@@ -213,7 +213,7 @@ func (e *Event) query(t *Thread, internal bool) (bool, error) {
 	}
 	done, err := b.d.Query()
 	if done && e.rt.listened() {
-		e.rt.notifyHost(Operation{Kind: "query event", Event: e, Version: version, Thread: t, Internal: internal})
+		e.rt.notifyHost(Operation{Kind: OpQueryEvent, Event: e, Version: version, Thread: t, Internal: internal})
 	}
 	return done, err
 }
@@ -258,7 +258,7 @@ func (e *Event) Point(t *Thread) (driver.Point, error) {
 	if err := refused(p); err != nil {
 		return nil, err
 	}
-	return e.rt.observe(p, Operation{Kind: "synchronize event", Event: e, Version: version, Thread: t}), nil
+	return e.rt.observe(p, Operation{Kind: OpSynchronizeEvent, Event: e, Version: version, Thread: t}), nil
 }
 
 // Elapsed returns the milliseconds from this event's latest record to end's.
@@ -392,7 +392,7 @@ func (e *Event) Close(t *Thread) error {
 		}
 		e.rt.live.Add(-1)
 		if e.rt.listened() {
-			e.rt.notifyHost(Operation{Kind: "close event", Event: e, Thread: t})
+			e.rt.notifyHost(Operation{Kind: OpCloseEvent, Event: e, Thread: t})
 		}
 	}
 	return nil

@@ -95,7 +95,7 @@ func (g *Graph) InstantiateWith(t *Thread, o ExecOptions) (*GraphExec, error) {
 		return nil, err
 	}
 	x.now.Store(v)
-	x.notify(t, "instantiate", g, v)
+	x.notify(t, OpInstantiate, g, v)
 	return x, nil
 }
 
@@ -309,7 +309,7 @@ func (x *GraphExec) tryBecome(t *Thread, op string, next func(before *version) (
 		return err
 	}
 	before.keep.release() // what the executable had of it
-	x.notify(t, "update executable", v.graph, v)
+	x.notify(t, OpUpdateExecutable, v.graph, v)
 	return nil
 }
 

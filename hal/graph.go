@@ -84,9 +84,8 @@ func (n *Node) forDriver() driver.GraphNode {
 	return driver.GraphNode{Kind: n.kind, Device: n.device, Level: n.level, Site: n.site, Token: n.token, GraphWork: n.spec}
 }
 
-// Kind returns the kind of the node: empty, call, native, copy, fill, delay, record, wait,
-// kernel, if, while, switch, graph, allocate, free.
-func (n *Node) Kind() string { return n.kind.String() }
+// Kind returns what the node does.
+func (n *Node) Kind() OperationKind { return kindOfNode(n.kind) }
 
 // Index returns the number of the node in its graph, from 0.
 func (n *Node) Index() int { return n.index }

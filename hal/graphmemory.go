@@ -164,7 +164,7 @@ func (b *Block) endLaunched(op string) error {
 func (s *Stream) freedOfGraph(t *Thread, b *Block) {
 	var id uint32
 	if s.listened() {
-		id = s.announce(&Operation{Kind: "free", Thread: t, Writes: []Range{{b.Start, b.Size}}})
+		id = s.announce(&Operation{Kind: OpFree, Thread: t, Writes: []Range{{b.Start, b.Size}}})
 	}
 	place := s.d.Mark(id)
 	if id != 0 {

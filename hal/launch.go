@@ -104,7 +104,7 @@ func (s *Stream) Launch(t *Thread, f *Function, spec LaunchSpec, reads, writes [
 	}
 	var id uint32
 	if s.listened() {
-		id = s.announce(&Operation{Kind: "launch", Thread: t, Reads: reads, Writes: writes})
+		id = s.announce(&Operation{Kind: OpLaunch, Thread: t, Reads: reads, Writes: writes})
 	}
 	blocks := append(s.beginUses(aKernel, reads, writes), m.code)
 	launch := spec.of(f)

@@ -80,7 +80,7 @@ func (v *version) listOnce() *NodeList {
 }
 
 // notify notifies the listeners that x runs v from now on, which was made of g.
-func (x *GraphExec) notify(t *Thread, kind string, g *Graph, v *version) {
+func (x *GraphExec) notify(t *Thread, kind OperationKind, g *Graph, v *version) {
 	if x.rt.listened() {
 		x.rt.notifyHost(Operation{Kind: kind, Stream: x.rt.devices[0].legacy, Thread: t, Graph: g, Exec: x, Nodes: v.listOnce()})
 	}
@@ -162,7 +162,7 @@ func (l *launched) announceLaunch(t *Thread, x *GraphExec) {
 	rt := l.dev.rt
 	v := l.v
 	nodes := v.listOnce()
-	o := Operation{ID: rt.listeners.numbers(1 + nodes.All()), Kind: "launch graph", Thread: t, Exec: x,
+	o := Operation{ID: rt.listeners.numbers(1 + nodes.All()), Kind: OpLaunchGraph, Thread: t, Exec: x,
 		Reads: v.reads, Writes: v.writes, Nodes: nodes}
 	l.tag = o.ID
 	l.runs = make([]driver.NodeRun, len(v.nodes))

@@ -26,7 +26,6 @@ type Logged struct {
 	streams  objects[*Stream]
 	events   objects[*Event]
 	threads  objects[*Thread]
-	kinds    []string // few: a search costs less than a map
 	names    []string
 	numbers  map[string]uint32 // of names
 	accesses [][2][]Range
@@ -48,7 +47,7 @@ type logEntry struct {
 	branch   uint32
 	node     uint32 // its index plus one, 0 where it is of a graph in that of the launch
 	accesses uint32
-	kind     uint8
+	kind     OperationKind
 	host     bool
 	internal bool
 }
@@ -107,7 +106,7 @@ func (l *Logged) All() iter.Seq2[int64, Operation] {
 }
 
 func (l *Logged) operation(e *logEntry) Operation {
-	o := Operation{ID: e.id, Kind: l.kinds[e.kind], Stream: l.streams.at(e.stream), Thread: l.threads.at(e.thread),
+	o := Operation{ID: e.id, Kind: e.kind, Stream: l.streams.at(e.stream), Thread: l.threads.at(e.thread),
 		Event: l.events.at(e.event), Version: e.version, Other: l.streams.at(e.other), Token: e.token, Site: e.site,
 		Host: e.host, Internal: e.internal, Launch: e.launch, Branch: int(e.branch), Node: int(e.node) - 1}
 	if e.name != 0 {
@@ -158,7 +157,7 @@ func (rt *Runtime) Log(times bool) *Log {
 func (g *Log) add(o *Operation) {
 	l := g.into
 	e := l.next()
-	e.kind = l.kind(o.Kind)
+	e.kind = o.Kind
 	e.version, e.token, e.id, e.site, e.host, e.internal = o.Version, o.Token, o.ID, o.Site, o.Host, o.Internal
 	if o.Stream != nil {
 		e.stream = l.streams.number(l.number, o.Stream, &o.Stream.mark)
@@ -182,7 +181,7 @@ func (g *Log) add(o *Operation) {
 		l.accesses = append(l.accesses, [2][]Range{o.Reads, o.Writes})
 		e.accesses = uint32(len(l.accesses))
 	}
-	if o.Kind == "launch graph" && o.Nodes != nil {
+	if o.Kind == OpLaunchGraph && o.Nodes != nil {
 		for i := range o.Nodes.All() {
 			g.addNode(o, i)
 		}
@@ -225,16 +224,6 @@ func (l *Logged) next() *logEntry {
 func (l *Logged) last() *logEntry {
 	piece := l.pieces[len(l.pieces)-1]
 	return &piece[len(piece)-1]
-}
-
-func (l *Logged) kind(kind string) uint8 {
-	for i, known := range l.kinds {
-		if known == kind {
-			return uint8(i)
-		}
-	}
-	l.kinds = append(l.kinds, kind)
-	return uint8(len(l.kinds) - 1)
 }
 
 func (l *Logged) name(name string) uint32 {

@@ -50,7 +50,7 @@ func (d *Device) AllocWait(t *Thread, size int64, wait func(driver.Point) bool) 
 	d.pool.countAlloc(uint64(size))
 	b := &Block{Start: addr, Size: uint64(size), Kind: DeviceMemory, dev: d}
 	d.rt.addBlock(b)
-	d.rt.notifyHost(Operation{Kind: "new memory", Stream: d.legacy, Thread: t, Writes: []Range{{addr, b.Size}}})
+	d.rt.notifyHost(Operation{Kind: OpNewMemory, Stream: d.legacy, Thread: t, Writes: []Range{{addr, b.Size}}})
 	return b, nil
 }
 
@@ -150,7 +150,7 @@ func (rt *Runtime) AllocHostWait(t *Thread, size int64, wait func(driver.Point) 
 	}
 	b := &Block{Start: addr, Size: uint64(size), Kind: Pinned}
 	rt.addBlock(b)
-	rt.notifyHost(Operation{Kind: "new memory", Thread: t, Writes: []Range{{addr, b.Size}}})
+	rt.notifyHost(Operation{Kind: OpNewMemory, Thread: t, Writes: []Range{{addr, b.Size}}})
 	return b, nil
 }
 
@@ -235,7 +235,7 @@ func (rt *Runtime) noteFreed(t *Thread, b *Block, noWait bool, err error) {
 	}
 	b.countFreed()
 	if rt.listened() {
-		o := Operation{Kind: "free memory", Thread: t, Writes: []Range{{b.Start, b.Size}}, NoWait: noWait}
+		o := Operation{Kind: OpFreeMemory, Thread: t, Writes: []Range{{b.Start, b.Size}}, NoWait: noWait}
 		if b.dev != nil {
 			o.Stream = b.dev.legacy
 		}

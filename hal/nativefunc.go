@@ -134,7 +134,7 @@ func (s *Stream) NativeFunc(t *Thread, f *NativeFunc) error {
 	spec := driver.Native{Call: call}
 	if s.listened() {
 		reads, writes := f.ranges()
-		id := s.announce(&Operation{Kind: "native", Name: f.Name, Site: f.Site, Thread: t, Reads: reads, Writes: writes})
+		id := s.announce(&Operation{Kind: OpNative, Name: f.Name, Site: f.Site, Thread: t, Reads: reads, Writes: writes})
 		spec.Tag = id
 		if watch := s.dev.rt.newWatch(id, writes, reads); watch != nil {
 			spec.Before, spec.After = watch.begin, watch.end

@@ -126,9 +126,9 @@ func (n *notifier) take(id uint32) *Operation {
 func (n *notifier) place(o *Operation, stored bool) {
 	if e := o.Event; e != nil {
 		switch o.Kind {
-		case "record":
+		case OpRecord:
 			o.Version = e.version.Add(1)
-		case "wait", "reset":
+		case OpWait, OpReset:
 			o.Version = e.version.Load()
 		}
 	}
@@ -146,7 +146,7 @@ func (n *notifier) add(o *Operation, stored bool) {
 		n.seq++
 		o.Seq = n.seq
 	}
-	if o.Kind != "" {
+	if o.Kind != OpNone {
 		for _, g := range n.logs {
 			g.add(o)
 		}

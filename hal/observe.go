@@ -38,10 +38,8 @@ type Operation struct {
 	// of the host has the number of its begin: it waits only for operations with
 	// lower numbers.
 	Seq uint64
-	// Kind of what is enqueued: record, wait, wait stream, reset, nop, delay,
-	// gate, call, report, copy, fill, native, launch, allocate, free, write value, wait value. Kind of what the
-	// host does: see Host.
-	Kind string
+	// Kind is what the operation does; [OpNone] where listeners are not notified.
+	Kind OperationKind
 	// Name is what the program calls the operation, "" where it has given no name.
 	Name    string
 	Stream  *Stream
@@ -82,13 +80,8 @@ type Operation struct {
 	// Site identifies where the program made the call: what the program has given, or
 	// else the result of the function given to Runtime.SetSites, 0 without one.
 	Site uint32
-	// Host says that nothing was enqueued: synchronize stream, synchronize
-	// event, synchronize device, synchronize memory and wait memory (the host, or
-	// a stream, waited for all work on the bytes of Reads), query stream, query
-	// event (only those that answered true), host read, host write, new memory, free memory, new
-	// stream, new event, close stream, close event, end capture, instantiate, update executable, open gate, wait for no record (a
-	// stream was to wait for an event that was never recorded). Listeners are
-	// notified afterwards. The Stream of what concerns a device is its legacy one.
+	// Host says that nothing was enqueued: the operation is an action of the host, of which
+	// listeners are notified afterwards. The Stream of what concerns a device is its legacy one.
 	Host bool
 	// Internal marks what the runtime did without a call of the program.
 	Internal bool
@@ -192,7 +185,7 @@ func (l *listeners) deliver() { l.notifier.deliver(l.notify) }
 
 // notify passes an operation to every function that listens.
 func (l *listeners) notify(o *Operation) {
-	if a := l.current.Load(); a != nil && o.Kind != "" {
+	if a := l.current.Load(); a != nil && o.Kind != OpNone {
 		for _, f := range a.functions {
 			(*f)(*o)
 		}
@@ -268,7 +261,7 @@ func (rt *Runtime) notifyHost(o Operation) {
 // call failed with err. It returns err.
 func (s *Stream) vainWait(t *Thread, e *Event, err error) error {
 	if err == nil {
-		s.dev.rt.notifyHost(Operation{Kind: "wait for no record", Stream: s, Event: e, Thread: t})
+		s.dev.rt.notifyHost(Operation{Kind: OpWaitForNoRecord, Stream: s, Event: e, Thread: t})
 	}
 	return err
 }
@@ -285,9 +278,9 @@ func (rt *Runtime) HostAccess(t *Thread, r Range, write bool) error {
 	if err := t.checkCaller("host access"); err != nil {
 		return err
 	}
-	o := Operation{Kind: "host read", Thread: t, Reads: []Range{r}}
+	o := Operation{Kind: OpHostRead, Thread: t, Reads: []Range{r}}
 	if write {
-		o = Operation{Kind: "host write", Thread: t, Writes: []Range{r}}
+		o = Operation{Kind: OpHostWrite, Thread: t, Writes: []Range{r}}
 	}
 	rt.notifyHost(o)
 	return nil

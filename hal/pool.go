@@ -94,7 +94,7 @@ func (s *Stream) allocInOrder(t *Thread, size int64, wait func(driver.Point) boo
 		cached: rules.cached}
 	var id uint32
 	if s.listened() {
-		id = s.notify(Operation{Kind: "allocate", Thread: t, Writes: []Range{{b.Start, b.Size}},
+		id = s.notify(Operation{Kind: OpAllocate, Thread: t, Writes: []Range{{b.Start, b.Size}},
 			Cached: rules.cached, InOrder: rules.inOrder})
 	}
 	if last := s.d.Last(); !s.d.Reached(last) {
@@ -369,7 +369,7 @@ func (s *Stream) freeInOrder(t *Thread, b *Block) {
 	b.countFreed()
 	var id uint32
 	if s.listened() {
-		id = s.announce(&Operation{Kind: "free", Thread: t, Writes: []Range{{b.Start, b.Size}}, Cached: b.cached})
+		id = s.announce(&Operation{Kind: OpFree, Thread: t, Writes: []Range{{b.Start, b.Size}}, Cached: b.cached})
 	}
 	// Before the listeners are called: what they enqueue comes after the free.
 	place := s.d.Mark(id)

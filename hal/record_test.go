@@ -125,7 +125,7 @@ func TestO1_refused_operations_are_not_notified(t *testing.T) {
 	require.NoError(t, err)
 	require.ErrorIs(t, s.Record(me, e), hal.ErrOutOfMemory)
 	var seen []string
-	stop := rt.Listen(func(o hal.Operation) { seen = append(seen, o.Kind) })
+	stop := rt.Listen(func(o hal.Operation) { seen = append(seen, o.Kind.String()) })
 	defer stop()
 	require.ErrorIs(t, s.Record(me, e), hal.ErrOutOfMemory)
 	require.Zero(t, e.Version())
@@ -169,7 +169,7 @@ func TestO1_listeners_see_which_record_a_wait_is_bound_to(t *testing.T) {
 		version uint64
 	}
 	var operations []seen
-	stop := rt.Listen(func(o hal.Operation) { operations = append(operations, seen{o.Kind, o.Version}) })
+	stop := rt.Listen(func(o hal.Operation) { operations = append(operations, seen{o.Kind.String(), o.Version}) })
 	defer stop()
 	drv.after = func() { require.NoError(t, s.Record(other, e)) }
 	require.NoError(t, waiting.Wait(me, e))
@@ -185,7 +185,7 @@ func TestO1_a_free_is_listed_where_it_has_its_place(t *testing.T) {
 	b, err := s.AllocAsync(me, 64)
 	require.NoError(t, err)
 	var seen []string
-	stop := rt.Listen(func(o hal.Operation) { seen = append(seen, o.Kind) })
+	stop := rt.Listen(func(o hal.Operation) { seen = append(seen, o.Kind.String()) })
 	defer stop()
 	drv.after = func() { require.NoError(t, s.Record(other, e)) }
 	require.NoError(t, s.FreeAsync(me, b.Start))

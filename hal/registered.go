@@ -51,7 +51,7 @@ func (rt *Runtime) register(t *Thread, op string, addr, size uint64, accept func
 		_ = rt.drv.Unregister(addr)
 		return b, err
 	}
-	rt.notifyHost(Operation{Kind: "new memory", Thread: t, Writes: []Range{{addr, size}}})
+	rt.notifyHost(Operation{Kind: OpNewMemory, Thread: t, Writes: []Range{{addr, size}}})
 	return b, nil
 }
 

@@ -57,7 +57,7 @@ func (s *Stream) Report(t *Thread, q *Queue, token uint64, block bool, a Accesse
 	}
 	var id uint32
 	if s.listened() {
-		id = s.announce(&Operation{Kind: "report", Thread: t, Token: token, Reads: a.Reads, Writes: a.Writes})
+		id = s.announce(&Operation{Kind: OpReport, Thread: t, Token: token, Reads: a.Reads, Writes: a.Writes})
 	}
 	sink := reportSink{s: s, q: q}
 	if id != 0 && block { // later work changes memory while one that does not block runs

@@ -51,7 +51,7 @@ func (s *Stream) AllocReusable(t *Thread, size int64, wait func(driver.Point) bo
 // Contract: M22.
 func (s *Stream) NoteReuse(t *Thread, r Range) {
 	if s.listened() {
-		s.notify(Operation{Kind: "allocate", Thread: t, Writes: []Range{r}, Cached: true})
+		s.notify(Operation{Kind: OpAllocate, Thread: t, Writes: []Range{r}, Cached: true})
 	}
 }
 

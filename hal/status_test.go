@@ -167,7 +167,7 @@ func TestE1_listeners_see_a_wait_for_a_place_as_one_for_an_event(t *testing.T) {
 	require.NoError(t, err)
 	place := a.Status().Submitted.Load()
 	var seen []string
-	stop := rt.Listen(func(o hal.Operation) { seen = append(seen, o.Kind) })
+	stop := rt.Listen(func(o hal.Operation) { seen = append(seen, o.Kind.String()) })
 	defer stop()
 	require.NoError(t, b.WaitPlace(nil, d, a, a.Status(), place))
 	require.Equal(t, []string{"new event", "wait", "close event"}, seen)

@@ -53,7 +53,7 @@ func (d *Device) NewStream(t *Thread, o StreamOptions) (*Stream, error) {
 		return nil, err
 	}
 	d.rt.live.Add(1)
-	d.rt.notifyHost(Operation{Kind: "new stream", Stream: s, Thread: t})
+	d.rt.notifyHost(Operation{Kind: OpNewStream, Stream: s, Thread: t})
 	return s, nil
 }
 
@@ -173,7 +173,7 @@ func (s *Stream) Record(t *Thread, e *Event) error {
 	}
 	var id uint32
 	if s.listened() {
-		id = s.announce(&Operation{Kind: "record", Thread: t, Event: e})
+		id = s.announce(&Operation{Kind: OpRecord, Thread: t, Event: e})
 	}
 	err = s.d.Record(d, id)
 	if err == nil && id == 0 {
@@ -225,7 +225,7 @@ func (s *Stream) WaitLimited(t *Thread, e *Event, limit int64) error {
 	}
 	var id uint32
 	if s.listened() {
-		id = s.announce(&Operation{Kind: "wait", Thread: t, Event: e})
+		id = s.announce(&Operation{Kind: OpWait, Thread: t, Event: e})
 	}
 	return s.settle(t, id, s.d.Wait(d, limit, id))
 }
@@ -251,7 +251,7 @@ func (s *Stream) WaitStream(t *Thread, o *Stream) error {
 	}
 	var id uint32
 	if s.listened() {
-		id = s.announce(&Operation{Kind: "wait stream", Thread: t, Other: o})
+		id = s.announce(&Operation{Kind: OpWaitStream, Thread: t, Other: o})
 	}
 	return s.settle(t, id, s.d.WaitStream(o.d, id))
 }
@@ -270,11 +270,11 @@ func (s *Stream) Query(t *Thread) (bool, error) {
 	if err := s.Failure(); err != nil {
 		return false, err
 	}
-	return s.done(t, "query stream")
+	return s.done(t, OpQueryStream)
 }
 
 // done is the query itself; kind is what listeners see if the answer is true.
-func (s *Stream) done(t *Thread, kind string) (bool, error) {
+func (s *Stream) done(t *Thread, kind OperationKind) (bool, error) {
 	done, err := s.d.Query()
 	if done && s.listened() {
 		s.dev.rt.notifyHost(Operation{Kind: kind, Stream: s, Thread: t})
@@ -290,7 +290,7 @@ func (s *Stream) Done(t *Thread) (bool, error) {
 	if err := s.checkNotCaptured(t, "query"); err != nil {
 		return false, err
 	}
-	return s.done(t, "query stream")
+	return s.done(t, OpQueryStream)
 }
 
 // Idle reports whether all work enqueued on s so far is done. It is for internal
@@ -311,7 +311,7 @@ func (s *Stream) TryFinish(t *Thread) (bool, error) {
 	if err := s.checkNotCaptured(t, "synchronize"); err != nil {
 		return false, err
 	}
-	return s.done(t, "synchronize stream")
+	return s.done(t, OpSynchronizeStream)
 }
 
 // Synchronize blocks until all work enqueued on s before the call is done, for
@@ -351,7 +351,7 @@ func (s *Stream) point(t *Thread) driver.Point { return s.observe(t, s.d.Point()
 // observe returns p as a point of which listeners are notified as the end of a
 // synchronize of s.
 func (s *Stream) observe(t *Thread, p driver.Point) driver.Point {
-	return s.dev.rt.observe(p, Operation{Kind: "synchronize stream", Stream: s, Thread: t})
+	return s.dev.rt.observe(p, Operation{Kind: OpSynchronizeStream, Stream: s, Thread: t})
 }
 
 // Failure returns the first error of s that was not reported yet, and clears it.

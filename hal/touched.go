@@ -141,17 +141,16 @@ func (rt *Runtime) ReportTouched(t *Thread) {
 		return
 	}
 	read, written := touch.TakeHost()
-	for _, kind := range []struct {
-		name  string
-		write bool
-		what  []Range
-	}{{"host read", false, rt.known(read)}, {"host write", true, rt.known(written)}} {
-		if len(kind.what) == 0 {
+	for _, accesses := range []struct {
+		kind OperationKind
+		what []Range
+	}{{OpHostRead, rt.known(read)}, {OpHostWrite, rt.known(written)}} {
+		if len(accesses.what) == 0 {
 			continue
 		}
-		o := Operation{Kind: kind.name, Name: seenByPage, Thread: t, Host: true, Reads: kind.what}
-		if kind.write {
-			o.Reads, o.Writes = nil, kind.what
+		o := Operation{Kind: accesses.kind, Name: seenByPage, Thread: t, Host: true, Reads: accesses.what}
+		if o.Kind == OpHostWrite {
+			o.Reads, o.Writes = nil, accesses.what
 		}
 		rt.notify(o)
 	}

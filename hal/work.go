@@ -22,7 +22,7 @@ func (s *Stream) NopAt(t *Thread, site uint32) error {
 	}
 	var id uint32
 	if s.listened() {
-		id = s.announce(&Operation{Kind: "nop", Thread: t})
+		id = s.announce(&Operation{Kind: OpNop, Thread: t})
 	}
 	return s.settle(t, id, s.d.Nop(id))
 }
@@ -41,7 +41,7 @@ func (s *Stream) Delay(t *Thread, ns int64) error {
 	}
 	var id uint32
 	if s.listened() {
-		id = s.announce(&Operation{Kind: "delay", Thread: t})
+		id = s.announce(&Operation{Kind: OpDelay, Thread: t})
 	}
 	return s.settle(t, id, s.d.Delay(ns, id))
 }
@@ -62,7 +62,7 @@ func (s *Stream) Gate(t *Thread) (driver.Gate, error) {
 	}
 	var id uint32
 	if s.listened() {
-		id = s.announce(&Operation{Kind: "gate", Thread: t})
+		id = s.announce(&Operation{Kind: OpGate, Thread: t})
 	}
 	opened, err := s.d.Gate(s.dev.rt.gateIDs.Add(1), id)
 	if id != 0 {
@@ -100,7 +100,7 @@ func (s *Stream) Native(t *Thread, fn, arg uint64, a Accesses) error {
 	}
 	var id uint32
 	if s.listened() {
-		id = s.announce(&Operation{Kind: "native", Thread: t, Reads: a.Reads, Writes: a.Writes})
+		id = s.announce(&Operation{Kind: OpNative, Thread: t, Reads: a.Reads, Writes: a.Writes})
 	}
 	spec := driver.Native{Fn: fn, Arg: arg, Tag: id}
 	if id != 0 {
@@ -137,7 +137,7 @@ func (s *Stream) HostFuncOn(t *Thread, token uint64, a Accesses) error {
 	}
 	var id uint32
 	if s.listened() {
-		id = s.announce(&Operation{Kind: "call", Thread: t, Token: token, Reads: a.Reads, Writes: a.Writes})
+		id = s.announce(&Operation{Kind: OpCall, Thread: t, Token: token, Reads: a.Reads, Writes: a.Writes})
 	}
 	f := driver.HostFunc{Token: token, Sink: s, Tag: id}
 	if id != 0 {

@@ -124,7 +124,7 @@ func tasksOf(g *hal.Graph) []taskRecord {
 	list := []taskRecord{}
 	for _, n := range g.Nodes() {
 		reads, writes := n.Accesses()
-		r := taskRecord{Task: n.Index(), Kind: n.Kind(), Device: n.Device(), After: []int{}, Reads: rangesOf(reads),
+		r := taskRecord{Task: n.Index(), Kind: n.Kind().String(), Device: n.Device(), After: []int{}, Reads: rangesOf(reads),
 			Writes: rangesOf(writes)}
 		if s := n.Stream(); s != nil {
 			index := s.Index()

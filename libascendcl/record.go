@@ -136,7 +136,7 @@ func writeRecord(rt *hal.Runtime) error {
 }
 
 func recordOf(when int64, o *hal.Operation) operationRecord {
-	r := operationRecord{ID: o.ID, Kind: o.Kind, Device: -1, Version: o.Version, Token: o.Token, Site: o.Site,
+	r := operationRecord{ID: o.ID, Kind: o.Kind.String(), Device: -1, Version: o.Version, Token: o.Token, Site: o.Site,
 		Reads: rangesOf(o.Reads), Writes: rangesOf(o.Writes), Host: o.Host, Name: o.Name, Launch: o.Launch,
 		Branch: o.Branch, Node: o.Node, Time: when}
 	if o.Thread != nil {

@@ -128,7 +128,7 @@ func TestC4_listeners_see_every_call(t *testing.T) {
 	var kinds []string
 	var reads []hal.Range
 	stop := current.Load().rt.Listen(func(o hal.Operation) {
-		kinds = append(kinds, o.Kind+o.Name)
+		kinds = append(kinds, o.Kind.String()+o.Name)
 		reads = append(reads, o.Reads...)
 	})
 	done(t, capi.EventRecord(e, s))
@@ -155,7 +155,7 @@ func TestV9_a_drain_waits_and_orders_nothing(t *testing.T) {
 	done(t, capi.Enqueue(s, "fails", nil, o))
 	done(t, capi.GateOpen(gate))
 	var kinds []string
-	stop := current.Load().rt.Listen(func(o hal.Operation) { kinds = append(kinds, o.Kind) })
+	stop := current.Load().rt.Listen(func(o hal.Operation) { kinds = append(kinds, o.Kind.String()) })
 	done(t, capi.StreamDrain(s, apiLimit))
 	stop()
 	runs, _ := o.Counts()

@@ -210,12 +210,12 @@ func findingRecordOf(f *order.Finding) findingRecord {
 func accessRecordOf(a order.Access, size uint64) accessRecord {
 	var node *graphNodeRecord
 	if n := a.Node; n != nil {
-		node = &graphNodeRecord{n.Index, n.Kind, n.Name, n.Site, n.Captured, n.Device, n.Stream, [][3]string{}}
+		node = &graphNodeRecord{n.Index, n.Kind.String(), n.Name, n.Site, n.Captured, n.Device, n.Stream, [][3]string{}}
 		for _, in := range n.Inside {
-			node.Inside = append(node.Inside, [3]string{strconv.Itoa(in.Index), in.Kind, strconv.Itoa(in.Body)})
+			node.Inside = append(node.Inside, [3]string{strconv.Itoa(in.Index), in.Kind.String(), strconv.Itoa(in.Body)})
 		}
 	}
-	return accessRecord{Node: node, ID: a.ID, Kind: a.Kind, Operation: a.Name, Device: a.Device, Stream: a.Stream, Thread: a.Thread, Site: a.Site,
+	return accessRecord{Node: node, ID: a.ID, Kind: a.Kind.String(), Operation: a.Name, Device: a.Device, Stream: a.Stream, Thread: a.Thread, Site: a.Site,
 		Token: a.Token, Write: a.Write, Observed: a.Seen, Host: a.Host, Unknown: a.Unknown, Size: size}
 }
 

@@ -194,7 +194,7 @@ func GraphNodes(id int64) (nodes string, err error) {
 	return onGraph(id, "nodes", func(g *hal.Graph) (string, error) {
 		list := []nodeRecord{}
 		for _, n := range g.Nodes() {
-			r := nodeRecord{Kind: n.Kind(), Name: n.Name(), Site: n.Site(), After: []int{}, Token: n.Token()}
+			r := nodeRecord{Kind: n.Kind().String(), Name: n.Name(), Site: n.Site(), After: []int{}, Token: n.Token()}
 			for _, dep := range n.After() {
 				r.After = append(r.After, dep.Index())
 			}

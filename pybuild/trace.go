@@ -45,7 +45,7 @@ func recordOf(when int64, o *hal.Operation) operationRecord {
 }
 
 func operationRecordOf(o *hal.Operation, thread uint64) operationRecord {
-	r := operationRecord{ID: o.ID, Kind: o.Kind, Device: -1, Version: o.Version, Token: o.Token, Thread: thread,
+	r := operationRecord{ID: o.ID, Kind: o.Kind.String(), Device: -1, Version: o.Version, Token: o.Token, Thread: thread,
 		Reads: rangeRecords(o.Reads), Writes: rangeRecords(o.Writes), Site: o.Site, Host: o.Host, Name: o.Name,
 		Launch: o.Launch, Branch: o.Branch, Node: o.Node}
 	if o.Stream != nil {

@@ -64,7 +64,7 @@ var blockingCases = []testCase{
 		stop()
 		require.NoError(k, err)
 		require.Len(k, seen, 1)
-		require.Equal(k, "fill", seen[0].Kind)
+		require.Equal(k, hal.OpFill, seen[0].Kind)
 		require.Empty(k, seen[0].Reads)
 		require.Len(k, seen[0].Writes, 1)
 		k.Sync(s)
@@ -139,11 +139,11 @@ func (k *Kit) copyOrders(s *hal.Stream, call hal.CopyCall, rows map[string]copyO
 			var copied, waited, read uint64
 			stop := k.RT.Listen(func(o hal.Operation) {
 				switch o.Kind {
-				case "copy":
+				case hal.OpCopy:
 					copied = o.Seq
-				case "synchronize stream":
+				case hal.OpSynchronizeStream:
 					waited = o.Seq
-				case "host read":
+				case hal.OpHostRead:
 					read = o.Seq
 				}
 			})

@@ -138,7 +138,7 @@ var burstCases = []testCase{
 		u := k.burst(s, func() {})
 		var calls atomic.Int32
 		stop := k.RT.Listen(func(o hal.Operation) {
-			if o.Kind == "call" && o.Stream == s {
+			if o.Kind == hal.OpCall && o.Stream == s {
 				calls.Add(1)
 			}
 		})

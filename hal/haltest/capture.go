@@ -88,7 +88,7 @@ var captureCases = []testCase{
 		require.Zero(k, runs.get())
 		nodes := g.Nodes()
 		require.Len(k, nodes, 2)
-		require.Equal(k, []string{"call", "empty"}, []string{nodes[0].Kind(), nodes[1].Kind()})
+		require.Equal(k, []string{"call", "empty"}, []string{nodes[0].Kind().String(), nodes[1].Kind().String()})
 		require.Empty(k, nodes[0].After())
 		require.Equal(k, nodes[:1], nodes[1].After())
 		k.Call(s, runs.add)

@@ -92,7 +92,7 @@ var capturedCallCases = []testCase{
 			require.Same(k, on[i], n.Stream(), "node %d", i)
 			if i != 2 {
 				require.Equal(k, sites[i], n.Site(), "node %d", i)
-				require.Equal(k, "call", n.Kind(), "node %d", i)
+				require.Equal(k, hal.OpCall, n.Kind(), "node %d", i)
 			}
 		}
 		k.Launch(k.Executable(g), a, a)

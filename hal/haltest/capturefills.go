@@ -103,10 +103,10 @@ var capturedFillCases = []testCase{
 			pulledIn := i == 7 || i == 9
 			require.Equal(k, pulledIn, n.Stream() == other, "node %d", i)
 			if i == 2 {
-				require.Equal(k, "call", n.Kind())
+				require.Equal(k, hal.OpCall, n.Kind())
 				continue
 			}
-			require.Equal(k, "fill", n.Kind(), "node %d", i)
+			require.Equal(k, hal.OpFill, n.Kind(), "node %d", i)
 			reads, written := n.Accesses()
 			require.Empty(k, reads)
 			require.Equal(k, writes[i:i+1], written, "node %d", i)

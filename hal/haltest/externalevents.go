@@ -32,7 +32,7 @@ var externalEventCases = []testCase{
 		g := k.EndCapture(s)
 		var kinds []string
 		for _, n := range g.Nodes() {
-			kinds = append(kinds, n.Kind())
+			kinds = append(kinds, n.Kind().String())
 		}
 		require.Equal(k, []string{"record", "wait"}, kinds)
 		k.Record(s, e)

@@ -64,7 +64,7 @@ var graphBuildCases = []testCase{
 		first := k.addCall(g, func() { <-release; seq.note("first")() })
 		n, err := g.AddChild(k.Me, []*hal.Node{first}, child)
 		require.NoError(k, err)
-		require.Equal(k, "graph", n.Kind())
+		require.Equal(k, hal.OpGraph, n.Kind())
 		require.Len(k, n.Child().Nodes(), 2)
 		k.addCall(g, seq.note("last"), n)
 		k.addCall(child, seq.note("later")) // the node is the graph as it was
@@ -81,7 +81,7 @@ var graphBuildCases = []testCase{
 		k.Capture(s)
 		k.Launch(x, s)
 		outer := k.EndCapture(s)
-		require.Equal(k, "graph", outer.Nodes()[0].Kind())
+		require.Equal(k, hal.OpGraph, outer.Nodes()[0].Kind())
 		k.Sync(s)
 		require.Empty(k, seq.take(), "a launch that is captured does not run")
 		k.Launch(k.Executable(outer), s)

@@ -90,7 +90,7 @@ var graphMemoryCases = []testCase{
 		g := k.EndCapture(s)
 		kinds := []string{}
 		for _, n := range g.Nodes() {
-			kinds = append(kinds, n.Kind())
+			kinds = append(kinds, n.Kind().String())
 		}
 		require.Equal(k, []string{"allocate", "fill", "copy", "free"}, kinds)
 		x := k.Executable(g)

@@ -117,7 +117,7 @@ var kernelCases = []testCase{
 		var seen []string
 		stop := k.RT.Listen(func(o hal.Operation) {
 			if !o.Host {
-				seen = append(seen, o.Kind)
+				seen = append(seen, o.Kind.String())
 			}
 		})
 		hold := Hold(k, s).Started()
@@ -206,7 +206,7 @@ var kernelCases = []testCase{
 		require.NoError(k, s.Launch(k.Me, f, spec, nil, whole(b)))
 		clear(spec.Args) // they were taken
 		g := k.EndCapture(s)
-		require.Equal(k, "kernel", g.Nodes()[0].Kind())
+		require.Equal(k, hal.OpKernel, g.Nodes()[0].Kind())
 		x := k.Executable(g)
 		k.Sync(s)
 		require.EqualValues(k, 0, words(k.Read(b))[0], "a launch that is captured does not run")

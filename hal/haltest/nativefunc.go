@@ -221,7 +221,7 @@ var nativeFuncCases = []testCase{
 		require.NoError(k, s.NativeFunc(k.Me, f))
 		k.Sync(s)
 		require.Len(k, got, 1)
-		require.Equal(k, "native", got[0].Kind)
+		require.Equal(k, hal.OpNative, got[0].Kind)
 		require.Equal(k, "aten::add", got[0].Name)
 		require.EqualValues(k, 12345, got[0].Site)
 		first := hal.Range{Start: a.Start, Size: 10}

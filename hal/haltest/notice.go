@@ -148,7 +148,7 @@ var noticeCases = []testCase{
 		l, s := newLoop(k), k.Stream(ordinary)
 		kinds := make(chan string, 100)
 		h := Hold(k, s).Started()
-		stop := k.RT.Listen(func(o hal.Operation) { kinds <- o.Kind })
+		stop := k.RT.Listen(func(o hal.Operation) { kinds <- o.Kind.String() })
 		defer stop()
 		l.await(k, s, 1)
 		h.Release()

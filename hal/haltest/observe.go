@@ -19,7 +19,7 @@ var observeCases = []testCase{
 			reads, writes []hal.Range
 		}
 		var got []seen
-		stop := k.RT.Listen(func(o hal.Operation) { got = append(got, seen{o.Kind, o.Reads, o.Writes}) })
+		stop := k.RT.Listen(func(o hal.Operation) { got = append(got, seen{o.Kind.String(), o.Reads, o.Writes}) })
 		defer stop()
 		mine := hal.Range{Start: addressOf(own), Size: 64}
 		require.NoError(k, k.RT.HostAccess(k.Me, mine, true))
@@ -43,7 +43,7 @@ var observeCases = []testCase{
 				return
 			}
 			require.Same(k, k.Me, o.Thread)
-			seen = append(seen, o.Kind)
+			seen = append(seen, o.Kind.String())
 			versions = append(versions, o.Version)
 		})
 		require.NoError(k, s.Nop(k.Me))
@@ -96,7 +96,7 @@ var observeCases = []testCase{
 		e := k.Event(hal.EventOptions{})
 		var versions []uint64
 		stop := k.RT.Listen(func(o hal.Operation) {
-			if o.Kind == "record" {
+			if o.Kind == hal.OpRecord {
 				versions = append(versions, o.Version)
 			}
 		})
@@ -124,8 +124,8 @@ var observeCases = []testCase{
 		s, other := k.Stream(ordinary), k.Stream(ordinary)
 		var seen []string
 		stop := k.RT.Listen(func(o hal.Operation) {
-			seen = append(seen, o.Kind)
-			if o.Stream == s && o.Kind == "nop" {
+			seen = append(seen, o.Kind.String())
+			if o.Stream == s && o.Kind == hal.OpNop {
 				k.Record(other, k.Event(hal.EventOptions{}))
 			}
 		})
@@ -139,7 +139,7 @@ var observeCases = []testCase{
 		s := k.Stream(ordinary)
 		e := k.Event(hal.EventOptions{})
 		require.NoError(k, e.Close(k.Me))
-		defer k.RT.Listen(func(o hal.Operation) { require.Fail(k, o.Kind) })()
+		defer k.RT.Listen(func(o hal.Operation) { require.Fail(k, o.Kind.String()) })()
 		require.Error(k, s.Record(k.Me, e))
 		require.Error(k, s.Wait(k.Me, e))
 	}},
@@ -198,7 +198,7 @@ var observeCases = []testCase{
 			require.Same(k, k.Me, o.Thread)
 			ids = append(ids, o.ID)
 			if o.Host {
-				seen = append(seen, o.Kind)
+				seen = append(seen, o.Kind.String())
 			}
 		})
 		defer stop()

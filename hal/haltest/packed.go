@@ -68,7 +68,7 @@ var packedCases = []testCase{
 		}{{"r", whole(b), []hal.Range{}}, {"w", []hal.Range{}, whole(b)}, {"B", whole(b), whole(b)}} {
 			var reads, writes []hal.Range
 			stop := k.RT.Listen(func(o hal.Operation) {
-				if o.Kind == "launch" {
+				if o.Kind == hal.OpLaunch {
 					reads, writes = o.Reads, o.Writes
 				}
 			})

@@ -41,7 +41,7 @@ var poolCases = []testCase{
 		k.Sync(s)
 		var gate driver.Gate
 		stop := k.RT.Listen(func(o hal.Operation) {
-			if o.Kind == "free" && gate == nil {
+			if o.Kind == hal.OpFree && gate == nil {
 				gate, err = s.Gate(k.Me)
 			}
 		})

@@ -18,7 +18,7 @@ var sequenceCases = []testCase{
 		s := k.Stream(ordinary)
 		var seen, ran []uint64 // tokens; listeners, and functions on a stream, run one at a time
 		stop := k.RT.Listen(func(o hal.Operation) {
-			if o.Kind == "call" {
+			if o.Kind == hal.OpCall {
 				seen = append(seen, o.Token)
 			}
 		})
@@ -43,7 +43,7 @@ var sequenceCases = []testCase{
 		e := k.Event(hal.EventOptions{})
 		var bound []uint64 // the version of each wait
 		stop := k.RT.Listen(func(o hal.Operation) {
-			if o.Kind == "wait" {
+			if o.Kind == hal.OpWait {
 				bound = append(bound, o.Version)
 			}
 		})
@@ -90,7 +90,7 @@ var sequenceCases = []testCase{
 		s, other := k.Stream(ordinary), k.Stream(ordinary)
 		seen := map[*hal.Stream]int{}
 		stop := k.RT.Listen(func(o hal.Operation) {
-			if o.Kind == "wait stream" {
+			if o.Kind == hal.OpWaitStream {
 				seen[o.Stream]++
 			}
 		})
@@ -118,7 +118,7 @@ var sequenceCases = []testCase{
 		require.NoError(k, err)
 		k.Sync(s)
 		var seen []string
-		stop := k.RT.Listen(func(o hal.Operation) { seen = append(seen, o.Kind) })
+		stop := k.RT.Listen(func(o hal.Operation) { seen = append(seen, o.Kind.String()) })
 		defer stop()
 		var gate driver.Gate
 		k.RT.SetSites(func() uint32 {

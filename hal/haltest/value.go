@@ -201,10 +201,10 @@ var valueCases = []testCase{
 		k.Sync(s)
 		access := []hal.Range{{Start: b.Start, Size: 8}}
 		require.Len(k, seen, 2)
-		require.Equal(k, "write value", seen[0].Kind)
+		require.Equal(k, hal.OpWriteValue, seen[0].Kind)
 		require.Equal(k, access, seen[0].Writes)
 		require.Equal(k, hal.ValueAccess{Addr: b.Start, Value: 4}, *seen[0].Value)
-		require.Equal(k, "wait value", seen[1].Kind)
+		require.Equal(k, hal.OpWaitValue, seen[1].Kind)
 		require.Equal(k, access, seen[1].Reads)
 		require.Equal(k, hal.ValueAccess{Addr: b.Start, Value: 3, Condition: driver.AtLeast}, *seen[1].Value)
 	}},

@@ -26,7 +26,7 @@ var workCases = []testCase{
 		var got []seen
 		stop := k.RT.Listen(func(o hal.Operation) {
 			if !o.Host {
-				got = append(got, seen{o.Kind, o.Reads, o.Writes})
+				got = append(got, seen{o.Kind.String(), o.Reads, o.Writes})
 			}
 		})
 		defer stop()

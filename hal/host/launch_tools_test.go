@@ -51,7 +51,7 @@ func TestO7_a_log_has_the_nodes_of_a_launch_and_when_they_ran(t *testing.T) {
 	nodes := map[uint32]hal.Operation{}
 	for _, o := range log.Take().All() {
 		switch {
-		case o.Kind == "launch graph":
+		case o.Kind == hal.OpLaunchGraph:
 			launch = o
 		case o.Launch != 0:
 			nodes[o.ID] = o
@@ -60,7 +60,7 @@ func TestO7_a_log_has_the_nodes_of_a_launch_and_when_they_ran(t *testing.T) {
 	require.Len(t, nodes, 2)
 	for i := range 2 {
 		n := nodes[launch.NodeID(i)]
-		assert.Equal(t, "fill", n.Kind)
+		assert.Equal(t, hal.OpFill, n.Kind)
 		assert.Equal(t, launch.ID, n.Launch)
 		assert.Equal(t, i, n.Branch)
 		assert.Len(t, n.Writes, 1)
@@ -145,7 +145,7 @@ func TestV44_a_node_whose_pinned_source_has_changed_is_named(t *testing.T) {
 	require.NoError(t, err)
 	var launch hal.Operation
 	stop := k.rt.Listen(func(o hal.Operation) {
-		if o.Kind == "launch graph" {
+		if o.Kind == hal.OpLaunchGraph {
 			launch = o
 		}
 	})

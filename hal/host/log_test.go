@@ -30,10 +30,10 @@ func TestLogsKnowTheObjectsOfOperationsWhileAnotherLogCollects(t *testing.T) {
 		for _, log := range []*hal.Log{one, two} {
 			got := collected(log.Take())
 			require.Len(t, got, 4)
-			require.Equal(t, []any{"nop", s, me}, []any{got[0].Kind, got[0].Stream, got[0].Thread})
-			require.Equal(t, []any{"record", s, e}, []any{got[1].Kind, got[1].Stream, got[1].Event})
-			require.Equal(t, []any{"wait", o, e, (*hal.Thread)(nil)}, []any{got[2].Kind, got[2].Stream, got[2].Event, got[2].Thread})
-			require.Equal(t, []any{"wait stream", o, s}, []any{got[3].Kind, got[3].Stream, got[3].Other})
+			require.Equal(t, []any{hal.OpNop, s, me}, []any{got[0].Kind, got[0].Stream, got[0].Thread})
+			require.Equal(t, []any{hal.OpRecord, s, e}, []any{got[1].Kind, got[1].Stream, got[1].Event})
+			require.Equal(t, []any{hal.OpWait, o, e, (*hal.Thread)(nil)}, []any{got[2].Kind, got[2].Stream, got[2].Event, got[2].Thread})
+			require.Equal(t, []any{hal.OpWaitStream, o, s}, []any{got[3].Kind, got[3].Stream, got[3].Other})
 			require.Empty(t, collected(log.Take()))
 		}
 	}

@@ -124,8 +124,8 @@ func TestO7_a_log_has_the_nodes_of_bodies_and_no_times_of_them(t *testing.T) {
 		if o.Launch == 0 {
 			continue
 		}
-		kinds[o.Kind]++
-		if o.Kind == "copy" {
+		kinds[o.Kind.String()]++
+		if o.Kind == hal.OpCopy {
 			copies[o.ID] = true
 			assert.Equal(t, 0, o.Branch, "that of the loop")
 			assert.Len(t, o.Writes, 1)

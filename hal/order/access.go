@@ -16,7 +16,7 @@ type info struct {
 	token    uint64
 	thread   uint64
 	arrival  uint64 // in the order of the calls
-	name     string // of the kind, as listeners see it
+	op       hal.OperationKind
 	label    string // that the program has given the operation
 	kind     kind
 	ready    bool      // stamp and clocks are set
@@ -31,7 +31,7 @@ func (c *Checker) newInfo(k kind, t *thread, l *timeline, op *hal.Operation) *in
 	c.arrival++
 	return &info{
 		timeline: l, id: op.ID, site: op.Site, token: op.Token, thread: t.id,
-		arrival: c.arrival, name: op.Kind, label: op.Name, kind: k, silent: op.Cached,
+		arrival: c.arrival, op: op.Kind, label: op.Name, kind: k, silent: op.Cached,
 	}
 }
 
@@ -133,7 +133,7 @@ func (c *Checker) visit(cl *cell, o *info, write, seen bool, r piece) {
 			if write || c.floor.covers(e.stamp) {
 				continue
 			}
-		} else if !o.apart(e) && (e.info.name != "copy" || !c.staging[strict].covers(e.stamp)) {
+		} else if !o.apart(e) && (e.info.op != hal.OpCopy || !c.staging[strict].covers(e.stamp)) {
 			c.conflict(e, o, true, write, seen, r)
 			e.reused = e.reused || o.silent && o.kind == allocate
 		}
@@ -299,7 +299,7 @@ func (c *Checker) compared(op *hal.Operation) {
 func (c *Checker) touchNode(in *info, n *hal.Node) {
 	reads, writes := n.Accesses()
 	switch word := n.Condition(); {
-	case n.Kind() == "graph":
+	case n.Kind() == hal.OpGraph:
 		return
 	case word.Size > 0:
 		reads, writes = []hal.Range{word}, nil

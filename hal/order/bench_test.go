@@ -64,7 +64,7 @@ func (s *script) add(op hal.Operation) {
 
 func (s *script) copy(on *hal.Stream, from, to uint64) {
 	const size = 4096
-	s.add(hal.Operation{Kind: "copy", Stream: on, Reads: is(from*size, from*size+size), Writes: is(to*size, to*size+size)})
+	s.add(hal.Operation{Kind: hal.OpCopy, Stream: on, Reads: is(from*size, from*size+size), Writes: is(to*size, to*size+size)})
 }
 
 func newScript(b *testing.B) *script { return &script{kit: newKit(b)} }
@@ -88,12 +88,12 @@ func pipeline(b *testing.B, n, ops int) []hal.Operation {
 		at := uint64(j) * 4
 		s.copy(streams[j], at, at+1)
 		s.copy(streams[j], at+1, at+2)
-		s.add(hal.Operation{Kind: "call", Stream: streams[j], Reads: is((at+1)*4096, (at+2)*4096)})
+		s.add(hal.Operation{Kind: hal.OpCall, Stream: streams[j], Reads: is((at+1)*4096, (at+2)*4096)})
 		version[j]++
-		s.add(hal.Operation{Kind: "record", Stream: streams[j], Event: events[j], Version: version[j]})
+		s.add(hal.Operation{Kind: hal.OpRecord, Stream: streams[j], Event: events[j], Version: version[j]})
 		s.copy(streams[j], at+2, at+3)
 		if i%16 == 15 {
-			s.add(hal.Operation{Kind: "synchronize event", Event: events[j], Version: version[j], Host: true})
+			s.add(hal.Operation{Kind: hal.OpSynchronizeEvent, Event: events[j], Version: version[j], Host: true})
 		}
 	}
 	return s.ops
@@ -108,8 +108,8 @@ func crossing(b *testing.B, n, ops int) []hal.Operation {
 		j, next := i%n, (i+1)%n
 		s.copy(streams[j], uint64(j), uint64(next))
 		version[j]++
-		s.add(hal.Operation{Kind: "record", Stream: streams[j], Event: events[j], Version: version[j]})
-		s.add(hal.Operation{Kind: "wait", Stream: streams[next], Event: events[j], Version: version[j]})
+		s.add(hal.Operation{Kind: hal.OpRecord, Stream: streams[j], Event: events[j], Version: version[j]})
+		s.add(hal.Operation{Kind: hal.OpWait, Stream: streams[next], Event: events[j], Version: version[j]})
 	}
 	return s.ops
 }
@@ -134,7 +134,7 @@ func legacyCopies(b *testing.B, n, ops int) []hal.Operation {
 		s.copy(streams[i%n], uint64(i%n), uint64(i%n+n))
 		if i%8 == 7 {
 			s.copy(s.legacy(), uint64(n), uint64(3*n))
-			s.add(hal.Operation{Kind: "synchronize stream", Stream: s.legacy(), Host: true})
+			s.add(hal.Operation{Kind: hal.OpSynchronizeStream, Stream: s.legacy(), Host: true})
 		}
 	}
 	return s.ops
@@ -147,13 +147,13 @@ func short(b *testing.B, ops int) []hal.Operation {
 	for i := uint64(0); len(s.ops) < ops; i++ {
 		on, e := s.free(), s.event(hal.Standard)
 		s.copy(on, 0, 1+i%64)
-		s.add(hal.Operation{Kind: "record", Stream: on, Event: e, Version: 1})
-		s.add(hal.Operation{Kind: "wait", Stream: home, Event: e, Version: 1})
+		s.add(hal.Operation{Kind: hal.OpRecord, Stream: on, Event: e, Version: 1})
+		s.add(hal.Operation{Kind: hal.OpWait, Stream: home, Event: e, Version: 1})
 		s.copy(home, 1+i%64, 100)
-		s.add(hal.Operation{Kind: "close stream", Stream: on, Host: true})
-		s.add(hal.Operation{Kind: "close event", Event: e, Host: true})
+		s.add(hal.Operation{Kind: hal.OpCloseStream, Stream: on, Host: true})
+		s.add(hal.Operation{Kind: hal.OpCloseEvent, Event: e, Host: true})
 		if i%64 == 63 {
-			s.add(hal.Operation{Kind: "synchronize stream", Stream: home, Host: true})
+			s.add(hal.Operation{Kind: hal.OpSynchronizeStream, Stream: home, Host: true})
 		}
 	}
 	return s.ops
@@ -176,9 +176,9 @@ func threads(b *testing.B, ops int) []hal.Operation {
 	both := []*hal.Thread{s.me, hal.NewThread()}
 	for i := 0; len(s.ops) < ops; i++ {
 		t, on, at := both[i%2], streams[i%4], uint64(i%4)
-		s.add(hal.Operation{Kind: "host write", Thread: t, Host: true, Writes: is(at*4096, at*4096+4096)})
-		s.add(hal.Operation{Kind: "copy", Thread: t, Stream: on, Reads: is(at*4096, at*4096+4096), Writes: is((at+4)*4096, (at+5)*4096)})
-		s.add(hal.Operation{Kind: "synchronize stream", Thread: t, Stream: on, Host: true})
+		s.add(hal.Operation{Kind: hal.OpHostWrite, Thread: t, Host: true, Writes: is(at*4096, at*4096+4096)})
+		s.add(hal.Operation{Kind: hal.OpCopy, Thread: t, Stream: on, Reads: is(at*4096, at*4096+4096), Writes: is((at+4)*4096, (at+5)*4096)})
+		s.add(hal.Operation{Kind: hal.OpSynchronizeStream, Thread: t, Stream: on, Host: true})
 	}
 	return s.ops
 }

@@ -49,9 +49,9 @@ func TestV43_nodes_of_a_body_are_compared_with_each_other(t *testing.T) {
 	require.Len(t, found, 1, "one iteration comes after the other, and the node before after none of them")
 	require.Equal(t, NoPath, found[0].Reason.Why)
 	require.Equal(t, is(4, 8)[0], found[0].Range)
-	inside := []InsideNote{{Index: 1, Kind: "while"}}
-	require.Equal(t, &NodeNote{Index: 0, Kind: "call", Inside: inside, Site: found[0].First.Node.Site}, found[0].First.Node)
-	require.Equal(t, &NodeNote{Index: 1, Kind: "call", Inside: inside, Site: found[0].Second.Node.Site}, found[0].Second.Node)
+	inside := []InsideNote{{Index: 1, Kind: hal.OpWhile}}
+	require.Equal(t, &NodeNote{Index: 0, Kind: hal.OpCall, Inside: inside, Site: found[0].First.Node.Site}, found[0].First.Node)
+	require.Equal(t, &NodeNote{Index: 1, Kind: hal.OpCall, Inside: inside, Site: found[0].Second.Node.Site}, found[0].Second.Node)
 }
 
 func TestV43_a_path_in_a_body_is_order(t *testing.T) {
@@ -98,7 +98,7 @@ func TestV43_both_bodies_are_compared_with_a_node_beside_theirs(t *testing.T) {
 		require.Empty(t, r.First.Node.Inside)
 		require.Equal(t, 0, r.First.Node.Index)
 	}
-	require.Equal(t, [][]InsideNote{{{1, "if", 0}}, {{1, "if", 1}}}, bodies, "and not of the node itself")
+	require.Equal(t, [][]InsideNote{{{1, hal.OpIf, 0}}, {{1, hal.OpIf, 1}}}, bodies, "and not of the node itself")
 }
 
 func TestV43_a_node_of_a_nested_body_is_compared_with_those_beside_what_it_is_in(t *testing.T) {
@@ -127,7 +127,7 @@ func TestV43_a_node_of_a_nested_body_is_compared_with_those_beside_what_it_is_in
 			found := k.instantiated(g)
 			require.Len(t, found, test.found)
 			if test.found > 0 {
-				require.Equal(t, []InsideNote{{0, "graph", 0}, {0, "while", 0}, {0, "graph", 0}, {0, "switch", 1}},
+				require.Equal(t, []InsideNote{{0, hal.OpGraph, 0}, {0, hal.OpWhile, 0}, {0, hal.OpGraph, 0}, {0, hal.OpSwitch, 1}},
 					found[0].First.Node.Inside)
 			}
 		})
@@ -154,7 +154,7 @@ func TestV43_a_node_that_writes_a_condition_is_compared_with_the_look_at_it(t *t
 			}
 			var kinds []string
 			for _, r := range found {
-				kinds = append(kinds, r.Second.Node.Kind)
+				kinds = append(kinds, r.Second.Node.Kind.String())
 			}
 			require.Equal(t, []string{"while", "call"}, kinds)
 		})
@@ -195,9 +195,9 @@ func TestV44_a_node_of_a_body_is_reported_with_other_work(t *testing.T) {
 	k.none()
 	second := k.write(k.free(), is(18, 20))
 	r := k.one(Race, launch+4, second)
-	require.Equal(t, "launch graph", r.First.Kind)
+	require.Equal(t, hal.OpLaunchGraph, r.First.Kind)
 	require.Equal(t, 1, r.First.Node.Index)
-	require.Equal(t, []InsideNote{{1, "if", 0}}, r.First.Node.Inside)
+	require.Equal(t, []InsideNote{{1, hal.OpIf, 0}}, r.First.Node.Inside)
 	require.Equal(t, NeverWaited, r.Reason.Why)
 }
 
@@ -217,10 +217,10 @@ func TestV44_nodes_of_bodies_have_numbers_of_their_own(t *testing.T) {
 	var launch, after uint32
 	for i := range heard {
 		switch o := &heard[i]; o.Kind {
-		case "launch graph":
+		case hal.OpLaunchGraph:
 			launch = o.NodeID(o.Nodes.All() - 1)
 			require.Equal(t, o.ID+3, launch)
-		case "nop":
+		case hal.OpNop:
 			after = o.ID
 		}
 	}

@@ -9,11 +9,11 @@ import (
 )
 
 func (k *kit) allocCached(s *hal.Stream, r []hal.Range) uint32 {
-	return k.do(hal.Operation{Kind: "allocate", Stream: s, Writes: r, Cached: true})
+	return k.do(hal.Operation{Kind: hal.OpAllocate, Stream: s, Writes: r, Cached: true})
 }
 
 func (k *kit) freeCached(s *hal.Stream, r []hal.Range) uint32 {
-	return k.do(hal.Operation{Kind: "free", Stream: s, Writes: r, Cached: true})
+	return k.do(hal.Operation{Kind: hal.OpFree, Stream: s, Writes: r, Cached: true})
 }
 
 // Freeing is no access; what the memory is given out for is.
@@ -73,7 +73,7 @@ func TestC8_a_recorded_stream_is_waited_for_before_cached_memory_is_used_again(t
 	}
 	k.read(recorded, is(0, 100))
 	used := k.read(forgotten, is(0, 100))
-	k.host("free memory", k.me, hal.Operation{
+	k.host(hal.OpFreeMemory, k.me, hal.Operation{
 		Stream: k.legacy(), Writes: is(0, 100), Cached: true, Users: []*hal.Stream{own, recorded},
 	})
 	k.allocCached(own, is(0, 100))

@@ -109,31 +109,17 @@ const (
 	endCapture
 )
 
-var kinds = map[string]kind{
-	"record": record, "wait": wait, "wait stream": waitStream, "reset": reset,
-	"call": function, "native": function, "launch": function, "report": function, "allocate": allocate, "free": free,
-	"write value": writeValue, "wait value": waitValue, "launch graph": launchGraph,
-	"synchronize stream": syncStream, "synchronize event": syncEvent, "synchronize device": syncDevice,
-	"synchronize memory": syncMemory, "wait memory": waitMemory,
-	"query stream": queryStream, "query event": queryEvent, "host read": access, "host write": access,
-	"new memory": newMemory, "free memory": freeMemory,
-	"wait for no record": vainWait, "close stream": closeStream, "close event": closeEvent,
-	"end capture": endCapture, "instantiate": endCapture, "update executable": endCapture,
-}
-
-// kindOf looks a name up; the most frequent ones without the map.
-func kindOf(name string) kind {
-	switch name {
-	case "copy", "fill", "nop":
-		return other
-	case "record":
-		return record
-	case "wait":
-		return wait
-	case "call":
-		return function
-	}
-	return kinds[name]
+// kinds gives each kind of operations what it does here. Those that are missing are [other].
+var kinds = [256]kind{
+	hal.OpRecord: record, hal.OpWait: wait, hal.OpWaitStream: waitStream, hal.OpReset: reset,
+	hal.OpCall: function, hal.OpNative: function, hal.OpLaunch: function, hal.OpReport: function,
+	hal.OpAllocate: allocate, hal.OpFree: free, hal.OpWriteValue: writeValue, hal.OpWaitValue: waitValue,
+	hal.OpLaunchGraph: launchGraph, hal.OpSynchronizeStream: syncStream, hal.OpSynchronizeEvent: syncEvent,
+	hal.OpSynchronizeDevice: syncDevice, hal.OpSynchronizeMemory: syncMemory, hal.OpWaitMemory: waitMemory,
+	hal.OpQueryStream: queryStream, hal.OpQueryEvent: queryEvent, hal.OpHostRead: access, hal.OpHostWrite: access,
+	hal.OpNewMemory: newMemory, hal.OpFreeMemory: freeMemory, hal.OpWaitForNoRecord: vainWait,
+	hal.OpCloseStream: closeStream, hal.OpCloseEvent: closeEvent, hal.OpEndCapture: endCapture,
+	hal.OpInstantiate: endCapture, hal.OpUpdateExecutable: endCapture,
 }
 
 // ofThread reports whether it matters which thread made a call of the host.
@@ -143,7 +129,7 @@ func (k kind) ofThread() bool { return k >= syncStream && k <= access }
 // Handle takes the next operation. It is meant for hal.Runtime.Listen, which calls
 // it in the order of each stream, each event and each thread.
 func (c *Checker) Handle(op hal.Operation) {
-	k := kindOf(op.Kind)
+	k := kinds[op.Kind]
 	c.mu.Lock()
 	c.recording.handled(&op)
 	c.count++
@@ -617,7 +603,7 @@ func (c *Checker) runNodes(s *timeline, t clocks, op *hal.Operation, base *info)
 		n := op.Nodes.Node(i)
 		switch {
 		case n.Event() == nil:
-		case n.Kind() == "record":
+		case n.Kind() == hal.OpRecord:
 			p := &point{version: versions[i], timeline: s}
 			c.event(n.Event()).push(p)
 			c.reach(p, s)
@@ -635,7 +621,7 @@ func (c *Checker) runNodes(s *timeline, t clocks, op *hal.Operation, base *info)
 		in.id, in.token, in.run, in.node = op.NodeID(i), n.Token(), r, i
 		in.stamp, in.clocks, in.ready = s.stamp, s.clocks, true
 		switch n.Kind() {
-		case "call", "native", "kernel", "if", "while", "switch":
+		case hal.OpCall, hal.OpNative, hal.OpKernel, hal.OpIf, hal.OpWhile, hal.OpSwitch:
 			if i < op.Nodes.Len() {
 				c.late.remember(&in)
 			}

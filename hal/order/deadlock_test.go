@@ -16,11 +16,11 @@ func TestV10_a_wait_of_the_host_that_holds_a_lock_of_a_function_is_refused(t *te
 	k.c.Record()
 	s := k.free()
 	const lock, token = 7, 5
-	k.do(hal.Operation{Kind: "call", Stream: s, Token: token})
+	k.do(hal.Operation{Kind: hal.OpCall, Stream: s, Token: token})
 	k.c.Order(k.me, Release, lock, 0)
 	k.c.Order(hal.NewThread(), Acquire, lock, token)
 	calls := k.c.calls()
-	wait := hal.Operation{Kind: "synchronize stream", Host: true, Stream: s}
+	wait := hal.Operation{Kind: hal.OpSynchronizeStream, Host: true, Stream: s}
 	require.True(t, canEnd(calls, nil))
 	require.False(t, canEnd(calls, []addedCall{{at: 1, thread: k.me.ID, op: wait}}))
 	require.True(t, canEnd(calls, []addedCall{{at: 2, thread: k.me.ID, op: wait}}))

@@ -31,7 +31,7 @@ func TestWhatIsHeldIsReportedInTheOrderOfTheCalls(t *testing.T) {
 	k.read(b, is(0, 10))
 	k.record(a, e, 1)
 	k.none()
-	k.do(hal.Operation{Kind: "reset", Stream: b, Event: e, Version: 1})
+	k.do(hal.Operation{Kind: hal.OpReset, Stream: b, Event: e, Version: 1})
 	k.wait(b, e, 1)
 	r2 := k.read(b, is(20, 30))
 	w := k.write(k.free(), is(20, 30))
@@ -87,7 +87,7 @@ func TestAnEventStaysSetUntilItsReset(t *testing.T) {
 	k.read(b, is(0, 10))
 	k.none()
 	k.one(Race, later, k.read(b, is(10, 20))) // the first record was enough
-	k.do(hal.Operation{Kind: "reset", Stream: b, Event: e, Version: 2})
+	k.do(hal.Operation{Kind: hal.OpReset, Stream: b, Event: e, Version: 2})
 	k.wait(c, e, 2)
 	k.read(c, is(0, 10))
 	require.Equal(t, 1, k.c.Stats().Held)
@@ -116,17 +116,17 @@ func TestWhatTheHostKnowsDoneIsNotHeld(t *testing.T) {
 	for name, known := range map[string]func(k *kit, b *hal.Stream, f *hal.Event){
 		"stream": func(k *kit, b *hal.Stream, _ *hal.Event) { k.sync(b) },
 		"event": func(k *kit, b *hal.Stream, f *hal.Event) {
-			k.host("synchronize event", k.me, hal.Operation{Event: f, Version: 1})
+			k.host(hal.OpSynchronizeEvent, k.me, hal.Operation{Event: f, Version: 1})
 		},
 		"device": func(k *kit, b *hal.Stream, f *hal.Event) {
-			k.host("synchronize device", k.me, hal.Operation{Stream: k.legacy()})
+			k.host(hal.OpSynchronizeDevice, k.me, hal.Operation{Stream: k.legacy()})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := newKit(t)
 			a, b, e, f := k.free(), k.free(), k.event(hal.Future), k.event(hal.Standard)
 			k.record(a, e, 1)
-			k.do(hal.Operation{Kind: "reset", Stream: a, Event: e, Version: 1})
+			k.do(hal.Operation{Kind: hal.OpReset, Stream: a, Event: e, Version: 1})
 			k.wait(b, e, 1)
 			k.write(b, is(0, 10))
 			k.record(b, f, 1)
@@ -147,7 +147,7 @@ func TestFinishLooksAtWhatIsHeld(t *testing.T) {
 	k.waitStream(c, b)
 	k.read(c, is(0, 10))
 	r := k.read(a, is(0, 10))
-	k.host("close stream", k.me, hal.Operation{Stream: b})
+	k.host(hal.OpCloseStream, k.me, hal.Operation{Stream: b})
 	k.none()
 	k.c.Finish()
 	require.Zero(t, k.c.Stats().Held)
@@ -160,15 +160,15 @@ func TestMemoryThatIsGivenOutAgainIsNotHeld(t *testing.T) {
 	b, s, e := k.free(), k.free(), k.event(hal.Future)
 	k.wait(b, e, 0)
 	k.write(b, is(0, 256))
-	k.do(hal.Operation{Kind: "free", Stream: b, Writes: is(0, 256)})
-	k.do(hal.Operation{Kind: "allocate", Stream: s, Writes: is(0, 256)})
+	k.do(hal.Operation{Kind: hal.OpFree, Stream: b, Writes: is(0, 256)})
+	k.do(hal.Operation{Kind: hal.OpAllocate, Stream: s, Writes: is(0, 256)})
 	k.write(s, is(0, 256))
 	require.Zero(t, k.c.Stats().Held)
 	k.none()
-	k.do(hal.Operation{Kind: "reset", Stream: b, Event: e})
+	k.do(hal.Operation{Kind: hal.OpReset, Stream: b, Event: e})
 	k.wait(b, e, 0)
 	k.write(b, is(300, 310))
-	k.host("new memory", k.me, hal.Operation{Writes: is(300, 310)})
+	k.host(hal.OpNewMemory, k.me, hal.Operation{Writes: is(300, 310)})
 	k.hostWrite(is(300, 310))
 	k.none()
 }
@@ -201,7 +201,7 @@ func TestHeldOperationsAreComparedWithWhatTheHostKnowsSince(t *testing.T) {
 func TestWhatIsDoneIsPerformedBehindWhatItNeeds(t *testing.T) {
 	k := newKit(t)
 	c, b, e := k.free(), k.free(), k.event(hal.Future)
-	k.do(hal.Operation{Kind: "nop", Stream: c})
+	k.do(hal.Operation{Kind: hal.OpNop, Stream: c})
 	k.wait(b, e, 0)
 	k.write(b, is(0, 10))
 	k.waitStream(c, b)
@@ -214,19 +214,19 @@ func TestWhatIsDoneIsPerformedBehindWhatItNeeds(t *testing.T) {
 func TestWhatIsEnqueuedWhileTheHostWaitsStaysHeld(t *testing.T) {
 	k := newKit(t)
 	other := hal.NewThread()
-	k.host("host read", other, hal.Operation{Reads: is(900, 901)})
+	k.host(hal.OpHostRead, other, hal.Operation{Reads: is(900, 901)})
 	b, e, f := k.free(), k.event(hal.Future), k.event(hal.Future)
 	k.wait(b, e, 0)
 	k.write(b, is(0, 10))
 	k.id++
 	began := k.id
-	k.do(hal.Operation{Kind: "wait", Stream: b, Thread: other, Event: f})
-	w := k.do(hal.Operation{Kind: "fill", Stream: b, Thread: other, Writes: is(10, 20)})
-	k.c.Handle(hal.Operation{ID: began, Seq: uint64(began), Kind: "synchronize stream", Stream: b, Thread: k.me, Host: true})
+	k.do(hal.Operation{Kind: hal.OpWait, Stream: b, Thread: other, Event: f})
+	w := k.do(hal.Operation{Kind: hal.OpFill, Stream: b, Thread: other, Writes: is(10, 20)})
+	k.c.Handle(hal.Operation{ID: began, Seq: uint64(began), Kind: hal.OpSynchronizeStream, Stream: b, Thread: k.me, Host: true})
 	require.Equal(t, 1, k.c.Stats().Held)
 	r := k.hostRead(is(0, 20))
 	k.none()
-	k.do(hal.Operation{Kind: "record", Stream: k.free(), Thread: other, Event: f, Version: 1})
+	k.do(hal.Operation{Kind: hal.OpRecord, Stream: k.free(), Thread: other, Event: f, Version: 1})
 	require.Zero(t, k.c.Stats().Held)
 	k.one(ByTiming, w, r)
 }
@@ -235,7 +235,7 @@ func TestClosedStreamsStayInTheLegacyOrderWhileOthersAreHeld(t *testing.T) {
 	k := newKit(t)
 	a, b, n, e := k.ordered(), k.free(), k.free(), k.event(hal.Future)
 	k.write(a, is(0, 10))
-	k.host("close stream", k.me, hal.Operation{Stream: a})
+	k.host(hal.OpCloseStream, k.me, hal.Operation{Stream: a})
 	k.wait(b, e, 0)
 	k.waitStream(n, k.legacy())
 	k.read(n, is(0, 10))

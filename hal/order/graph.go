@@ -139,7 +139,7 @@ func (r *graphRun) sequence() []int {
 	n := r.list.Len()
 	early, late := make([]bool, n), make([]bool, n)
 	for i := n - 1; i >= 0; i-- {
-		early[i] = early[i] || r.list.Node(i).Kind() == "record"
+		early[i] = early[i] || r.list.Node(i).Kind() == hal.OpRecord
 		if early[i] {
 			for _, dep := range r.list.After(i) {
 				early[dep] = true
@@ -148,7 +148,7 @@ func (r *graphRun) sequence() []int {
 	}
 	order := make([]int, 0, n)
 	for i := range n {
-		late[i] = r.list.Node(i).Kind() == "wait" ||
+		late[i] = r.list.Node(i).Kind() == hal.OpWait ||
 			slices.ContainsFunc(r.list.After(i), func(dep int) bool { return late[dep] })
 		if early[i] {
 			order = append(order, i)
@@ -168,7 +168,7 @@ func (r *graphRun) sequence() []int {
 // where nodes of one graph are compared, a node that was not captured on a stream.
 type NodeNote struct {
 	Index int // in its graph
-	Kind  string
+	Kind  hal.OperationKind
 	Name  string // that the program has given it
 	Site  uint32 // of the call that made it
 	// Captured: a capture made it of what was enqueued on Stream, the index of a stream of Device.
@@ -182,7 +182,7 @@ type NodeNote struct {
 // InsideNote is a node that has a graph or bodies.
 type InsideNote struct {
 	Index int // in its graph
-	Kind  string
+	Kind  hal.OperationKind
 	Body  int // the number of the body, from 0; 0 of a graph
 }
 
@@ -192,7 +192,7 @@ func (o *info) note() *NodeNote {
 		return nil
 	}
 	in := o.run.list.Inside(o.node)
-	if in == nil && o.timeline != nil && o.name != "launch graph" && o.timeline.stream != nil {
+	if in == nil && o.timeline != nil && o.op != hal.OpLaunchGraph && o.timeline.stream != nil {
 		return nil
 	}
 	n := o.run.list.Node(o.node)

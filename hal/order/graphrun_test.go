@@ -27,7 +27,7 @@ func (k *kit) graph() *hal.Graph {
 // run enqueues a launch with the nodes of a graph, whose numbers follow its own.
 func (k *kit) run(s *hal.Stream, g *hal.Graph, versions ...hal.NodeVersion) uint32 {
 	nodes := g.NodeList()
-	id := k.do(hal.Operation{Kind: "launch graph", Stream: s, Nodes: nodes, NodeVersions: versions})
+	id := k.do(hal.Operation{Kind: hal.OpLaunchGraph, Stream: s, Nodes: nodes, NodeVersions: versions})
 	k.id += uint32(nodes.All())
 	return id
 }
@@ -64,7 +64,7 @@ func TestV43_an_executable_from_before_the_check_is_compared_at_its_first_launch
 	require.NoError(t, err)
 	nodes := g.NodeList()
 	for launch, reports := range []int{1, 0} {
-		k.do(hal.Operation{Kind: "launch graph", Stream: k.free(), Exec: x, Nodes: nodes})
+		k.do(hal.Operation{Kind: hal.OpLaunchGraph, Stream: k.free(), Exec: x, Nodes: nodes})
 		require.Len(t, k.c.Take(), reports, "launch %d", launch)
 	}
 }
@@ -78,8 +78,8 @@ func TestV44_a_report_names_the_node_and_the_launch(t *testing.T) {
 	k.none()
 	second := k.write(k.free(), is(10, 12))
 	r := k.one(Race, launch+2, second)
-	require.Equal(t, "launch graph", r.First.Kind)
-	require.Equal(t, &NodeNote{Index: 1, Kind: "call"}, r.First.Node)
+	require.Equal(t, hal.OpLaunchGraph, r.First.Kind)
+	require.Equal(t, &NodeNote{Index: 1, Kind: hal.OpCall}, r.First.Node)
 	require.Equal(t, NeverWaited, r.Reason.Why)
 }
 

@@ -13,18 +13,18 @@ func TestEachPairOfSitesIsReportedOnce(t *testing.T) {
 	k := newKit(t)
 	a, b := k.free(), k.free()
 	for range 5 {
-		k.do(hal.Operation{Kind: "fill", Stream: a, Site: 1, Writes: is(0, 10)})
-		k.do(hal.Operation{Kind: "fill", Stream: b, Site: 2, Writes: is(0, 10)})
+		k.do(hal.Operation{Kind: hal.OpFill, Stream: a, Site: 1, Writes: is(0, 10)})
+		k.do(hal.Operation{Kind: hal.OpFill, Stream: b, Site: 2, Writes: is(0, 10)})
 	}
 	got := k.c.Take()
 	require.Len(t, got, 1)
 	require.EqualValues(t, 9, got[0].Count.Load())
-	k.do(hal.Operation{Kind: "fill", Stream: a, Site: 1, Writes: is(0, 10)})
+	k.do(hal.Operation{Kind: hal.OpFill, Stream: a, Site: 1, Writes: is(0, 10)})
 	k.none()
 	require.EqualValues(t, 1, k.c.Found())
 	require.Equal(t, 9, k.c.Stats().Repeats)
 	require.EqualValues(t, 10, got[0].Count.Load(), "a report that was taken counts on")
-	k.do(hal.Operation{Kind: "fill", Stream: a, Site: 3, Writes: is(0, 10)})
+	k.do(hal.Operation{Kind: hal.OpFill, Stream: a, Site: 3, Writes: is(0, 10)})
 	require.Len(t, k.c.Take(), 1)
 }
 
@@ -50,7 +50,7 @@ func TestStreamsThatWereClosedGiveTheirSlotsBack(t *testing.T) {
 		k.write(s, is(uint64(i)*8, uint64(i)*8+8))
 		k.sync(s)
 		if i%2 == 0 {
-			k.host("close stream", k.me, hal.Operation{Stream: s})
+			k.host(hal.OpCloseStream, k.me, hal.Operation{Stream: s})
 		}
 		require.NoError(t, s.Close(k.me))
 		e := k.event(hal.Standard)
@@ -73,12 +73,12 @@ func TestASlotIsUsedAgainOnlyBehindItsLastOwner(t *testing.T) {
 	k := newKit(t)
 	a := k.free()
 	w := k.write(a, is(0, 10))
-	k.host("close stream", k.me, hal.Operation{Stream: a})
+	k.host(hal.OpCloseStream, k.me, hal.Operation{Stream: a})
 	b := k.free()
 	k.one(Race, w, k.write(b, is(0, 10)))
 	k.sync(b)
 	require.Equal(t, 2, k.c.Stats().Slots)
-	k.host("synchronize device", k.me, hal.Operation{Stream: k.legacy()})
+	k.host(hal.OpSynchronizeDevice, k.me, hal.Operation{Stream: k.legacy()})
 	k.write(k.free(), is(0, 10))
 	k.none()
 	require.Equal(t, 2, k.c.Stats().Slots)
@@ -89,7 +89,7 @@ func TestManyStreamsThatNobodySynchronizes(t *testing.T) {
 	for i := range maxSlots + 500 {
 		s := k.free()
 		k.write(s, is(uint64(i)*8, uint64(i)*8+8))
-		k.host("close stream", k.me, hal.Operation{Stream: s})
+		k.host(hal.OpCloseStream, k.me, hal.Operation{Stream: s})
 	}
 	k.none()
 	require.LessOrEqual(t, k.c.Stats().Slots, maxSlots)
@@ -103,15 +103,15 @@ func TestASlotThatIsTakenAwayKeepsWhatItKnew(t *testing.T) {
 	k.write(w, is(0, 10))
 	k.waitStream(x, w)
 	k.record(x, e, 1)
-	k.host("close stream", k.me, hal.Operation{Stream: x})
+	k.host(hal.OpCloseStream, k.me, hal.Operation{Stream: x})
 	z := k.free()
-	k.do(hal.Operation{Kind: "nop", Stream: z})
+	k.do(hal.Operation{Kind: hal.OpNop, Stream: z})
 	for range maxSlots - 4 {
-		k.do(hal.Operation{Kind: "nop", Stream: k.free()})
+		k.do(hal.Operation{Kind: hal.OpNop, Stream: k.free()})
 	}
 	require.Equal(t, maxSlots-1, k.c.Stats().Slots)
 	y := k.free()
-	k.do(hal.Operation{Kind: "nop", Stream: y})
+	k.do(hal.Operation{Kind: hal.OpNop, Stream: y})
 	require.Equal(t, maxSlots-1, k.c.Stats().Slots)
 	k.waitStream(z, y)
 	k.wait(z, e, 1)

@@ -71,40 +71,40 @@ func (k *kit) do(op hal.Operation) uint32 {
 func is(from, to uint64) []hal.Range { return []hal.Range{{Start: 1<<20 + from, Size: to - from}} }
 
 func (k *kit) write(s *hal.Stream, r []hal.Range) uint32 {
-	return k.do(hal.Operation{Kind: "fill", Stream: s, Writes: r})
+	return k.do(hal.Operation{Kind: hal.OpFill, Stream: s, Writes: r})
 }
 
 func (k *kit) read(s *hal.Stream, r []hal.Range) uint32 {
-	return k.do(hal.Operation{Kind: "native", Stream: s, Reads: r})
+	return k.do(hal.Operation{Kind: hal.OpNative, Stream: s, Reads: r})
 }
 
 func (k *kit) record(s *hal.Stream, e *hal.Event, version uint64) uint32 {
-	return k.do(hal.Operation{Kind: "record", Stream: s, Event: e, Version: version})
+	return k.do(hal.Operation{Kind: hal.OpRecord, Stream: s, Event: e, Version: version})
 }
 
 func (k *kit) wait(s *hal.Stream, e *hal.Event, version uint64) uint32 {
-	return k.do(hal.Operation{Kind: "wait", Stream: s, Event: e, Version: version})
+	return k.do(hal.Operation{Kind: hal.OpWait, Stream: s, Event: e, Version: version})
 }
 
 func (k *kit) waitStream(s, o *hal.Stream) uint32 {
-	return k.do(hal.Operation{Kind: "wait stream", Stream: s, Other: o})
+	return k.do(hal.Operation{Kind: hal.OpWaitStream, Stream: s, Other: o})
 }
 
-func (k *kit) host(kind string, t *hal.Thread, op hal.Operation) uint32 {
+func (k *kit) host(kind hal.OperationKind, t *hal.Thread, op hal.Operation) uint32 {
 	op.Kind, op.Thread, op.Host = kind, t, true
 	return k.do(op)
 }
 
 func (k *kit) sync(s *hal.Stream) uint32 {
-	return k.host("synchronize stream", k.me, hal.Operation{Stream: s})
+	return k.host(hal.OpSynchronizeStream, k.me, hal.Operation{Stream: s})
 }
 
 func (k *kit) hostRead(r []hal.Range) uint32 {
-	return k.host("host read", k.me, hal.Operation{Reads: r})
+	return k.host(hal.OpHostRead, k.me, hal.Operation{Reads: r})
 }
 
 func (k *kit) hostWrite(r []hal.Range) uint32 {
-	return k.host("host write", k.me, hal.Operation{Writes: r})
+	return k.host(hal.OpHostWrite, k.me, hal.Operation{Writes: r})
 }
 
 // none requires that nothing was found since the last look.

@@ -10,7 +10,7 @@ import (
 )
 
 func (k *kit) call(s *hal.Stream) uint32 {
-	return k.do(hal.Operation{Kind: "call", Stream: s, Token: 7})
+	return k.do(hal.Operation{Kind: hal.OpCall, Stream: s, Token: 7})
 }
 
 func TestV4_observed_writes_count_where_the_operation_stands(t *testing.T) {
@@ -98,7 +98,7 @@ func TestObservedWritesMayComeFromOtherThreads(t *testing.T) {
 
 // copyFrom is a copy from pinned memory whose source is watched.
 func (k *kit) copyFrom(s *hal.Stream, r []hal.Range) uint32 {
-	id := k.do(hal.Operation{Kind: "copy", Stream: s, Reads: r})
+	id := k.do(hal.Operation{Kind: hal.OpCopy, Stream: s, Reads: r})
 	k.c.Source(id, r[0])
 	return id
 }
@@ -141,7 +141,7 @@ func TestV6_a_function_that_declares_no_writes_may_have_filled_the_source(t *tes
 			k := newKit(t)
 			a := k.free()
 			b := a
-			f := k.do(hal.Operation{Kind: "call", Stream: a, Reads: is(200, 300)})
+			f := k.do(hal.Operation{Kind: hal.OpCall, Stream: a, Reads: is(200, 300)})
 			if other {
 				b = k.free()
 				k.waitStream(b, a)
@@ -162,8 +162,8 @@ func TestV6_functions_that_cannot_have_filled_the_source(t *testing.T) {
 	k.call(a)
 	k.call(b)
 	k.sync(a) // done before the call of the copy
-	k.do(hal.Operation{Kind: "call", Stream: a, Writes: is(200, 300)})
-	k.do(hal.Operation{Kind: "native", Stream: a, Name: "aten::sum", Reads: is(200, 300)})
+	k.do(hal.Operation{Kind: hal.OpCall, Stream: a, Writes: is(200, 300)})
+	k.do(hal.Operation{Kind: hal.OpNative, Stream: a, Name: "aten::sum", Reads: is(200, 300)})
 	id := k.copyFrom(a, is(0, 100))
 	k.c.Refilled(id, is(0, 100)[0])
 	k.one(Refill, id, 0)

@@ -35,5 +35,5 @@ func TestV27_launches_of_one_executable_follow_each_other(t *testing.T) {
 
 // launch enqueues a run of a graph that writes 8 bytes.
 func (k *kit) launch(s *hal.Stream, x *hal.GraphExec) uint32 {
-	return k.do(hal.Operation{Kind: "launch graph", Stream: s, Exec: x, Writes: is(0, 8)})
+	return k.do(hal.Operation{Kind: hal.OpLaunchGraph, Stream: s, Exec: x, Writes: is(0, 8)})
 }

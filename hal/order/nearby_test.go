@@ -28,7 +28,7 @@ func TestV40_records_and_waits_around_a_finding_are_given_first(t *testing.T) {
 	require.IsIncreasing(t, near[0])
 	var kinds []string
 	for _, at := range near[0] {
-		kinds = append(kinds, all[at].Kind)
+		kinds = append(kinds, all[at].Kind.String())
 	}
 	require.Subset(t, kinds, []string{"record", "wait"})
 	require.Equal(t, found[0].First.ID, all[near[0][0]].ID)

@@ -40,21 +40,21 @@ func launchFunction(k *kit, s, _ *hal.Stream) {
 	require.NoError(k.t, err)
 	_, err = g.Add(k.me, k.device(0), nil, func(s *hal.Stream) error { return s.HostFunc(k.me, 1) })
 	require.NoError(k.t, err)
-	k.do(hal.Operation{Kind: "launch graph", Stream: s, Nodes: g.NodeList()})
+	k.do(hal.Operation{Kind: hal.OpLaunchGraph, Stream: s, Nodes: g.NodeList()})
 	k.id++ // of the node
 }
 
 // Each of these may be what changed the memory, and is reported by itself if it is wrong.
 func TestV42_accesses_that_may_have_changed_the_source_later(t *testing.T) {
-	memory := func(what string) func(k *kit, s, other *hal.Stream) {
+	memory := func(what hal.OperationKind) func(k *kit, s, other *hal.Stream) {
 		return func(k *kit, _, _ *hal.Stream) { k.do(hal.Operation{Kind: what, Host: true, Writes: is(0, 100)}) }
 	}
 	for name, may := range map[string]func(k *kit, s, other *hal.Stream){
 		"a write behind the copy":           func(k *kit, s, _ *hal.Stream) { k.write(s, is(50, 60)) },
 		"a function behind the copy":        func(k *kit, s, _ *hal.Stream) { k.call(s) },
 		"a function of another stream":      func(k *kit, _, other *hal.Stream) { k.call(other) },
-		"another owner of the memory":       memory("new memory"),
-		"somebody after it was freed":       memory("free memory"),
+		"another owner of the memory":       memory(hal.OpNewMemory),
+		"somebody after it was freed":       memory(hal.OpFreeMemory),
 		"a graph with functions of its own": launchFunction,
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -105,7 +105,7 @@ func (k *kit) play(program []step, threads int) *play {
 	for i := range threads {
 		// All call before anything happens, so none begins with what others know.
 		p.threads = append(p.threads, hal.NewThread())
-		p.tell(nil, "synchronize event", hal.Operation{Event: p.events[0], Host: true}, i)
+		p.tell(nil, hal.OpSynchronizeEvent, hal.Operation{Event: p.events[0], Host: true}, i)
 	}
 	for _, s := range program {
 		p.step(s)
@@ -141,7 +141,7 @@ func (p *play) observe() {
 	p.late = kept
 }
 
-func (p *play) tell(n *node, kind string, op hal.Operation, thread int) uint32 {
+func (p *play) tell(n *node, kind hal.OperationKind, op hal.Operation, thread int) uint32 {
 	op.Kind, op.Thread = kind, p.threads[thread]
 	id := p.do(op)
 	if n != nil {
@@ -170,12 +170,12 @@ func (p *play) step(s step) {
 		n.range_, n.writes = r[0], s.write || s.what == stepObserved
 		switch {
 		case s.what == stepObserved:
-			id := p.tell(n, "call", hal.Operation{Stream: stream}, s.thread)
+			id := p.tell(n, hal.OpCall, hal.Operation{Stream: stream}, s.thread)
 			p.late = append(p.late, observed{n, id, r})
 		case s.write:
-			p.tell(n, "fill", hal.Operation{Stream: stream, Writes: r}, s.thread)
+			p.tell(n, hal.OpFill, hal.Operation{Stream: stream, Writes: r}, s.thread)
 		default:
-			p.tell(n, "native", hal.Operation{Stream: stream, Reads: r}, s.thread)
+			p.tell(n, hal.OpNative, hal.Operation{Stream: stream, Reads: r}, s.thread)
 		}
 	case stepCopy:
 		n := p.o.enqueue(s.thread, s.stream, true)
@@ -184,35 +184,35 @@ func (p *play) step(s step) {
 			r, from = from, r
 		}
 		n.range_, n.writes, n.reads = r[0], true, from[0]
-		p.tell(n, "copy", hal.Operation{Stream: stream, Reads: from, Writes: r}, s.thread)
+		p.tell(n, hal.OpCopy, hal.Operation{Stream: stream, Reads: from, Writes: r}, s.thread)
 	case stepNop:
-		p.tell(p.o.enqueue(s.thread, s.stream, true), "nop", hal.Operation{Stream: stream}, s.thread)
+		p.tell(p.o.enqueue(s.thread, s.stream, true), hal.OpNop, hal.Operation{Stream: stream}, s.thread)
 	case stepRecord:
 		n := p.o.enqueue(s.thread, s.stream, true)
 		p.o.records[s.event] = n
 		p.version[e]++
-		p.tell(n, "record", hal.Operation{Stream: stream, Event: e, Version: p.version[e]}, s.thread)
+		p.tell(n, hal.OpRecord, hal.Operation{Stream: stream, Event: e, Version: p.version[e]}, s.thread)
 	case stepWait:
 		if record := p.o.records[s.event]; record != nil && s.stream != 0 {
 			n := p.o.enqueue(s.thread, s.stream, streams[s.stream].legacy)
 			n.comesAfter(strict, record)
-			p.tell(n, "wait", hal.Operation{Stream: stream, Event: e, Version: p.version[e]}, s.thread)
+			p.tell(n, hal.OpWait, hal.Operation{Stream: stream, Event: e, Version: p.version[e]}, s.thread)
 		}
 	case stepWaitStream:
 		covered := p.o.soFar(s.other)
 		n := p.o.enqueue(s.thread, s.stream, streams[s.stream].legacy && s.other != s.stream)
 		if s.other != s.stream && s.stream != 0 {
 			n.comesAfter(strict, covered...)
-			p.tell(n, "wait stream", hal.Operation{Stream: stream, Other: p.streams[s.other]}, s.thread)
+			p.tell(n, hal.OpWaitStream, hal.Operation{Stream: stream, Other: p.streams[s.other]}, s.thread)
 		} else {
-			p.tell(n, "wait stream", hal.Operation{Stream: stream, Other: stream}, s.thread)
+			p.tell(n, hal.OpWaitStream, hal.Operation{Stream: stream, Other: stream}, s.thread)
 		}
 	case stepFutureRecord:
 		n := p.o.enqueue(s.thread, 0, true)
 		f := p.futures[s.event]
 		p.version[f]++
 		p.o.recordFuture(n, s.event)
-		p.tell(n, "record", hal.Operation{Stream: p.streams[0], Event: f, Version: p.version[f]}, s.thread)
+		p.tell(n, hal.OpRecord, hal.Operation{Stream: p.streams[0], Event: f, Version: p.version[f]}, s.thread)
 	case stepFutureWait:
 		if s.stream == 0 {
 			return
@@ -220,11 +220,11 @@ func (p *play) step(s step) {
 		n := p.o.enqueue(s.thread, s.stream, streams[s.stream].legacy)
 		f := p.futures[s.event]
 		p.o.waitFuture(n, s.event)
-		p.tell(n, "wait", hal.Operation{Stream: stream, Event: f, Version: p.version[f]}, s.thread)
+		p.tell(n, hal.OpWait, hal.Operation{Stream: stream, Event: f, Version: p.version[f]}, s.thread)
 	case stepClose:
 		if !streams[s.stream].legacy && s.stream != 0 {
 			p.o.close(s.stream)
-			p.tell(nil, "close stream", hal.Operation{Stream: stream, Host: true}, s.thread)
+			p.tell(nil, hal.OpCloseStream, hal.Operation{Stream: stream, Host: true}, s.thread)
 			o := hal.StreamOptions{NonBlocking: !streams[s.stream].ordered}
 			p.streams[s.stream] = p.stream(streams[s.stream].device, o)
 		}
@@ -246,27 +246,27 @@ func (p *play) hostStep(s step) {
 	switch s.what {
 	case stepSync:
 		n := p.done(s, strict, work)
-		p.tell(n, "synchronize stream", hal.Operation{Stream: stream, Host: true}, s.thread)
+		p.tell(n, hal.OpSynchronizeStream, hal.Operation{Stream: stream, Host: true}, s.thread)
 	case stepSyncEvent:
 		n := p.done(s, strict, record)
-		p.tell(n, "synchronize event", hal.Operation{Event: e, Version: p.version[e], Host: true}, s.thread)
+		p.tell(n, hal.OpSynchronizeEvent, hal.Operation{Event: e, Version: p.version[e], Host: true}, s.thread)
 	case stepSyncDevice:
 		d := streams[s.stream].device
 		n := p.done(s, strict, func() []*node { return p.o.onDevice(d) })
-		p.tell(n, "synchronize device", hal.Operation{Stream: p.device(d).Legacy(), Host: true}, s.thread)
+		p.tell(n, hal.OpSynchronizeDevice, hal.Operation{Stream: p.device(d).Legacy(), Host: true}, s.thread)
 	case stepQuery:
 		n := p.done(s, queried, work)
-		p.tell(n, "query stream", hal.Operation{Stream: stream, Host: true}, s.thread)
+		p.tell(n, hal.OpQueryStream, hal.Operation{Stream: stream, Host: true}, s.thread)
 	case stepQueryEvent:
 		n := p.done(s, queried, record)
-		p.tell(n, "query event", hal.Operation{Event: e, Version: p.version[e], Host: true}, s.thread)
+		p.tell(n, hal.OpQueryEvent, hal.Operation{Event: e, Version: p.version[e], Host: true}, s.thread)
 	case stepHost:
 		n := p.o.host(s.thread)
 		n.range_ = is(s.from, s.from+s.size)[0]
 		if n.writes = s.write; s.write {
-			p.tell(n, "host write", hal.Operation{Host: true, Writes: []hal.Range{n.range_}}, s.thread)
+			p.tell(n, hal.OpHostWrite, hal.Operation{Host: true, Writes: []hal.Range{n.range_}}, s.thread)
 		} else {
-			p.tell(n, "host read", hal.Operation{Host: true, Reads: []hal.Range{n.range_}}, s.thread)
+			p.tell(n, hal.OpHostRead, hal.Operation{Host: true, Reads: []hal.Range{n.range_}}, s.thread)
 		}
 	}
 }

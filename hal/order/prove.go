@@ -253,19 +253,19 @@ func (x *Fix) host() bool {
 func (x *Fix) operations(first, second *hal.Stream, event *hal.Event, version uint64) []hal.Operation {
 	switch x.Action {
 	case WaitForStream: // by a record, which comes after the legacy default stream as other work does
-		return []hal.Operation{{Kind: "nop", Stream: first}, {Kind: "wait stream", Stream: second, Other: first}}
+		return []hal.Operation{{Kind: hal.OpNop, Stream: first}, {Kind: hal.OpWaitStream, Stream: second, Other: first}}
 	case WaitForEvent:
 		if version > 0 {
-			return []hal.Operation{{Kind: "wait", Stream: second, Event: event, Version: version}}
+			return []hal.Operation{{Kind: hal.OpWait, Stream: second, Event: event, Version: version}}
 		}
 	case SynchronizeEvent:
 		if version > 0 {
-			return []hal.Operation{{Kind: "synchronize event", Host: true, Event: event, Version: version}}
+			return []hal.Operation{{Kind: hal.OpSynchronizeEvent, Host: true, Event: event, Version: version}}
 		}
 	case SynchronizeStream:
-		return []hal.Operation{{Kind: "synchronize stream", Host: true, Stream: first}}
+		return []hal.Operation{{Kind: hal.OpSynchronizeStream, Host: true, Stream: first}}
 	case SynchronizeDevice:
-		return []hal.Operation{{Kind: "synchronize device", Host: true, Stream: first.Device().Legacy()}}
+		return []hal.Operation{{Kind: hal.OpSynchronizeDevice, Host: true, Stream: first.Device().Legacy()}}
 	}
 	return nil
 }

@@ -32,7 +32,7 @@ type storedCall struct {
 	target     uint32 // an event, another stream, or an operation that is kept as it is
 	name       uint32
 	ranges     uint32 // the place of the first one
-	what       uint8  // a recordedKind, or for Handle that plus the place of the kind in storedKinds
+	what       uint8  // a recordedKind, or for Handle toHandle plus the kind of the operation
 	flags      storedFlags
 	reads, all uint8 // how many ranges
 }
@@ -50,23 +50,6 @@ const (
 	storedNoWait
 	storedWhole // target is an operation that is kept as it is
 )
-
-// storedKinds are the kinds of operations that have a short form.
-var storedKinds = [...]string{
-	"copy", "fill", "nop", "record", "wait", "call", "native", "launch", "report", "wait stream", "reset",
-	"delay", "gate", "allocate", "free",
-	"synchronize stream", "synchronize event", "synchronize device", "synchronize memory", "wait memory",
-	"query stream", "query event", "host read", "host write", "new memory", "free memory", "new stream",
-	"new event", "close stream", "close event", "open gate", "wait for no record",
-}
-
-var storedKindPlace = func() map[string]uint8 {
-	places := map[string]uint8{}
-	for i, kind := range storedKinds {
-		places[kind] = uint8(i)
-	}
-	return places
-}()
 
 // recording is what a checker was called with, in order, so that another checker can be
 // called with the same and more. The checker's lock protects it; elements that its lists
@@ -164,8 +147,7 @@ func (r *recording) handled(op *hal.Operation) {
 		at.thread = r.threads.of(op.Thread.ID, op.Thread.ID)
 	}
 	at.what = uint8(toHandle)
-	kind, known := storedKindOf(op.Kind)
-	if !known || op.Value != nil || op.Users != nil || op.Event != nil && op.Other != nil ||
+	if op.Exec != nil || op.Graph != nil || op.Value != nil || op.Users != nil || op.Event != nil && op.Other != nil ||
 		op.Version != 0 && op.Token != 0 || len(op.Reads)+len(op.Writes) > math.MaxUint8 {
 		at.flags = storedWhole
 		r.whole = append(r.whole, *op)
@@ -173,7 +155,7 @@ func (r *recording) handled(op *hal.Operation) {
 		at.target = uint32(len(r.whole))
 		return
 	}
-	at.what += kind
+	at.what += uint8(op.Kind)
 	at.seq, at.id, at.site, at.number = op.Seq, op.ID, op.Site, op.Version
 	if op.Token != 0 {
 		at.number, at.flags = op.Token, storedToken
@@ -202,18 +184,6 @@ func (s *storedCall) set(flag storedFlags, on bool) {
 	if on {
 		s.flags |= flag
 	}
-}
-
-// storedKindOf returns the place of a kind in storedKinds; of the most frequent ones
-// without the map.
-func storedKindOf(kind string) (uint8, bool) {
-	for i, frequent := range storedKinds[:6] {
-		if kind == frequent {
-			return uint8(i), true
-		}
-	}
-	place, known := storedKindPlace[kind]
-	return place, known
 }
 
 // called adds a call of another method than Handle.
@@ -290,7 +260,7 @@ func (r *recording) get(s *storedCall, call *recordedCall) {
 	if call.what != toHandle {
 		return
 	}
-	op.Kind, op.Seq = storedKinds[recordedKind(s.what)-toHandle], s.seq
+	op.Kind, op.Seq = hal.OperationKind(recordedKind(s.what)-toHandle), s.seq
 	if s.flags&storedToken != 0 {
 		op.Token = s.number
 	} else {
@@ -352,7 +322,7 @@ func indexed(calls []*recordedCall) *callIndex {
 		}
 		if e := call.op.Event; e != nil {
 			x.events[e.ID()] = e
-			if call.op.Kind == "record" {
+			if call.op.Kind == hal.OpRecord {
 				x.records[e] = append(x.records[e], i)
 			}
 		}

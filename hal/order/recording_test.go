@@ -19,21 +19,20 @@ func TestV10_a_recording_gives_back_each_operation_as_it_was(t *testing.T) {
 		many[i] = hal.Range{Start: uint64(i), Size: 1}
 	}
 	ops := []hal.Operation{
-		{Kind: "copy", Name: "upload", Stream: a, Reads: is(0, 10), Writes: is(20, 30), Site: 7},
-		{Kind: "call", Stream: b, Token: 1 << 40, Reads: is(0, 10), Internal: true},
-		{Kind: "record", Stream: a, Event: e, Version: 1 << 41},
-		{Kind: "wait", Stream: b, Event: e, Version: 1 << 41},
-		{Kind: "wait stream", Stream: b, Other: a},
-		{Kind: "allocate", Stream: a, Writes: is(0, 10), Cached: true, InOrder: true},
-		{Kind: "synchronize stream", Stream: b, Host: true},
-		{Kind: "free memory", Stream: a, Host: true, Cached: true, Users: []*hal.Stream{a, b}, Writes: is(0, 10)},
-		{Kind: "write value", Stream: a, Value: &hal.ValueAccess{Addr: 64, Value: 3}, Writes: is(64, 72)},
-		{Kind: "free memory", Stream: a, Host: true, NoWait: true, Writes: is(0, 10)},
-		{Kind: "launch", Stream: a, Reads: many},
-		{Kind: "a kind of later", Stream: a},
-		{Kind: "call", Stream: a, Event: e, Other: b, Version: 1, Token: 2},
+		{Kind: hal.OpCopy, Name: "upload", Stream: a, Reads: is(0, 10), Writes: is(20, 30), Site: 7},
+		{Kind: hal.OpCall, Stream: b, Token: 1 << 40, Reads: is(0, 10), Internal: true},
+		{Kind: hal.OpRecord, Stream: a, Event: e, Version: 1 << 41},
+		{Kind: hal.OpWait, Stream: b, Event: e, Version: 1 << 41},
+		{Kind: hal.OpWaitStream, Stream: b, Other: a},
+		{Kind: hal.OpAllocate, Stream: a, Writes: is(0, 10), Cached: true, InOrder: true},
+		{Kind: hal.OpSynchronizeStream, Stream: b, Host: true},
+		{Kind: hal.OpFreeMemory, Stream: a, Host: true, Cached: true, Users: []*hal.Stream{a, b}, Writes: is(0, 10)},
+		{Kind: hal.OpWriteValue, Stream: a, Value: &hal.ValueAccess{Addr: 64, Value: 3}, Writes: is(64, 72)},
+		{Kind: hal.OpFreeMemory, Stream: a, Host: true, NoWait: true, Writes: is(0, 10)},
+		{Kind: hal.OpLaunch, Stream: a, Reads: many},
+		{Kind: hal.OpCall, Stream: a, Event: e, Other: b, Version: 1, Token: 2},
 	}
-	for _, kind := range storedKinds {
+	for _, kind := range hal.OperationKinds() {
 		ops = append(ops, hal.Operation{Kind: kind, Stream: a, Site: 9})
 	}
 	r := k.c.recording
@@ -55,7 +54,7 @@ func TestV10_a_recording_gives_back_each_operation_as_it_was(t *testing.T) {
 func TestV10_a_recorded_operation_takes_48_bytes_and_16_for_a_range(t *testing.T) {
 	require.EqualValues(t, 48, unsafe.Sizeof(storedCall{}))
 	k := newKit(t)
-	op := hal.Operation{Kind: "copy", Stream: k.free(), Thread: k.me, Reads: is(0, 10), Writes: is(20, 30)}
+	op := hal.Operation{Kind: hal.OpCopy, Stream: k.free(), Thread: k.me, Reads: is(0, 10), Writes: is(20, 30)}
 	r := &recording{}
 	allocations := testing.AllocsPerRun(1, func() {
 		for range 10_000 {
@@ -69,7 +68,7 @@ func TestV10_a_recorded_operation_takes_48_bytes_and_16_for_a_range(t *testing.T
 func TestV10_a_run_with_too_many_ranges_is_not_recorded(t *testing.T) {
 	k := newKit(t)
 	k.c.Record()
-	op := hal.Operation{Kind: "copy", Stream: k.free(), Thread: k.me, Reads: make([]hal.Range, 200)}
+	op := hal.Operation{Kind: hal.OpCopy, Stream: k.free(), Thread: k.me, Reads: make([]hal.Range, 200)}
 	recorded := 0
 	for range maxRanges/200 + 1 {
 		k.c.recording.handled(&op)
@@ -84,7 +83,7 @@ func TestV10_a_run_with_too_many_ranges_is_not_recorded(t *testing.T) {
 func TestV10_a_run_with_too_many_unusual_operations_is_not_recorded(t *testing.T) {
 	k := newKit(t)
 	k.c.Record()
-	op := hal.Operation{Kind: "a kind of later", Stream: k.free(), Thread: k.me}
+	op := hal.Operation{Kind: hal.OpWriteValue, Value: &hal.ValueAccess{}, Stream: k.free(), Thread: k.me}
 	for range maxWhole + 2 {
 		k.c.recording.handled(&op)
 	}

@@ -83,7 +83,7 @@ const (
 // Access is one side of a pair.
 type Access struct {
 	ID      uint32
-	Kind    string
+	Kind    hal.OperationKind
 	Name    string // that the program has given it, "" without one
 	Device  int    // ordinal; -1 for the host
 	Stream  uint64 // its index on the device, 0 is the legacy default stream
@@ -136,7 +136,7 @@ type Report struct {
 // side and pair identify reports about the same operations.
 type side struct {
 	site   uint32
-	kind   string
+	kind   hal.OperationKind
 	label  string // the operation's name
 	device int
 	stream uint64
@@ -288,7 +288,7 @@ func (c *Checker) pair(category Category, a, o participant, p piece) {
 }
 
 func (o *info) side() side {
-	s := side{site: o.site, kind: o.name, label: o.label, device: -1}
+	s := side{site: o.site, kind: o.op, label: o.label, device: -1}
 	if o.timeline != nil {
 		s.device = o.timeline.dev.ordinal
 		if o.timeline.stream != nil {
@@ -302,7 +302,7 @@ func (o *info) side() side {
 func (o *info) access(write, seen bool) Access {
 	s := o.side()
 	return Access{
-		ID: o.id, Kind: o.name, Name: o.label, Device: s.device, Stream: s.stream, Thread: o.thread, Site: o.site,
+		ID: o.id, Kind: o.op, Name: o.label, Device: s.device, Stream: s.stream, Thread: o.thread, Site: o.site,
 		Token: o.token, Write: write, Seen: seen, Host: o.timeline == nil, Node: o.note(),
 	}
 }

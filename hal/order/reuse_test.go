@@ -13,7 +13,7 @@ func TestM22_reusable_memory_is_allocated_in_order_and_freed_in_none(t *testing.
 	k := newKit(t)
 	own, side := k.free(), k.free()
 	reusable := func() uint32 {
-		return k.do(hal.Operation{Kind: "allocate", Stream: own, Writes: is(0, 100), Cached: true, InOrder: true})
+		return k.do(hal.Operation{Kind: hal.OpAllocate, Stream: own, Writes: is(0, 100), Cached: true, InOrder: true})
 	}
 	allocated := reusable()
 	used := k.read(side, is(0, 50))
@@ -33,7 +33,7 @@ func TestM22_a_free_of_cached_memory_by_the_program_is_reported_once(t *testing.
 	k.write(own, is(0, 100))
 	k.waitStream(side, own)
 	used := k.read(side, is(0, 50))
-	freed := k.do(hal.Operation{Kind: "free", Stream: own, Writes: is(0, 100)})
+	freed := k.do(hal.Operation{Kind: hal.OpFree, Stream: own, Writes: is(0, 100)})
 	require.Equal(t, Freed, k.one(Race, used, freed).Reason.Memory)
 	k.allocCached(own, is(0, 100))
 	k.write(own, is(0, 100))

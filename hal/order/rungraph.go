@@ -66,7 +66,7 @@ func newRunGraph(calls []*recordedCall) *runGraph {
 		token: map[uint64]int{}, records: map[recordKey]int{},
 	}
 	for i, call := range calls {
-		if op := &call.op; op.Kind == "record" {
+		if op := &call.op; op.Kind == hal.OpRecord {
 			g.records[recordKey{op.Event, op.Version}] = i
 		}
 	}
@@ -138,15 +138,15 @@ func (g *runGraph) add(i int) {
 	}
 	g.addLegacy(i, op)
 	switch op.Kind {
-	case "wait":
+	case hal.OpWait:
 		g.addWait(i, op)
-	case "wait stream":
+	case hal.OpWaitStream:
 		if op.Other != nil && op.Other != op.Stream {
 			g.endsOf(op.Other, i, nodeStart)
 		}
-	case "wait value":
+	case hal.OpWaitValue:
 		g.addWaitValue(i, op)
-	case "gate":
+	case hal.OpGate:
 		g.late = append(g.late, i)
 	}
 }
@@ -170,7 +170,7 @@ func (g *runGraph) addLegacy(i int, op *hal.Operation) {
 		d.latest = i
 	} else if s.Ordered() {
 		d := g.device(s.Device())
-		if d.latest >= 0 && op.Kind != "wait" && op.Kind != "wait stream" {
+		if d.latest >= 0 && op.Kind != hal.OpWait && op.Kind != hal.OpWaitStream {
 			g.edge(d.latest, nodeEnd, i, nodeStart)
 		}
 		d.ordered[s] = i
@@ -203,15 +203,15 @@ func (g *runGraph) addWait(i int, op *hal.Operation) {
 		return
 	}
 	for at := i - 1; at >= 0; at-- {
-		if of := &g.calls[at].op; of.Event == op.Event && of.Kind == "reset" {
+		if of := &g.calls[at].op; of.Event == op.Event && of.Kind == hal.OpReset {
 			break
-		} else if of.Event == op.Event && of.Kind == "record" {
+		} else if of.Event == op.Event && of.Kind == hal.OpRecord {
 			g.edge(at, nodeEnd, i, nodeStart)
 			return
 		}
 	}
 	for at := i + 1; at < len(g.calls); at++ {
-		if of := &g.calls[at].op; of.Event == op.Event && of.Kind == "record" {
+		if of := &g.calls[at].op; of.Event == op.Event && of.Kind == hal.OpRecord {
 			g.edge(at, nodeEnd, i, nodeStart)
 			return
 		}
@@ -223,7 +223,7 @@ func (g *runGraph) addWait(i int, op *hal.Operation) {
 func (g *runGraph) addWaitValue(i int, op *hal.Operation) {
 	meets := func(at int) bool {
 		of := &g.calls[at].op
-		return of.Kind == "write value" && of.Value.Addr == op.Value.Addr &&
+		return of.Kind == hal.OpWriteValue && of.Value.Addr == op.Value.Addr &&
 			op.Value.Condition.Met(of.Value.Value, op.Value.Value)
 	}
 	for at := i - 1; at >= 0; at-- {
@@ -244,15 +244,15 @@ func (g *runGraph) addWaitValue(i int, op *hal.Operation) {
 // addHost makes the return of a call come after what it waits for.
 func (g *runGraph) addHost(i int, op *hal.Operation) {
 	switch op.Kind {
-	case "synchronize stream":
+	case hal.OpSynchronizeStream:
 		if op.Stream != nil {
 			g.endsOf(op.Stream, i, nodeReturn)
 		}
-	case "synchronize event":
+	case hal.OpSynchronizeEvent:
 		if at, ok := g.records[recordKey{op.Event, op.Version}]; ok {
 			g.edge(at, nodeEnd, i, nodeReturn)
 		}
-	case "synchronize device":
+	case hal.OpSynchronizeDevice:
 		for s, last := range g.onStream {
 			if op.Stream != nil && s.Device() == op.Stream.Device() && (op.Users == nil || slices.Contains(op.Users, s)) {
 				g.edge(last, nodeEnd, i, nodeReturn)

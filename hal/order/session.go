@@ -2,7 +2,6 @@ package order
 
 import (
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -239,7 +238,7 @@ func (s *Session) Forget(t *hal.Thread, r hal.Range) {
 	s.mu.Lock()
 	id := s.lastID
 	s.mu.Unlock()
-	f.checker.Handle(hal.Operation{ID: id, Kind: "new memory", Host: true, Thread: t, Writes: []hal.Range{r}})
+	f.checker.Handle(hal.Operation{ID: id, Kind: hal.OpNewMemory, Host: true, Thread: t, Writes: []hal.Range{r}})
 }
 
 // Order says what t did with an object that orders host threads; see Checker.Order. It is
@@ -296,7 +295,7 @@ func (f *following) handle(o hal.Operation) {
 	if f.checker.Found() != f.collected.Load() {
 		f.collect(&o)
 	}
-	if o.Kind == "free memory" && !o.Cached { // after the reports about it
+	if o.Kind == hal.OpFreeMemory && !o.Cached { // after the reports about it
 		s.mu.Lock()
 		for _, r := range o.Writes {
 			delete(s.blocks, r.Start)
@@ -314,29 +313,29 @@ func (s *Session) remember(o *hal.Operation) {
 	}
 	s.lastID = o.ID
 	switch o.Kind {
-	case "record":
+	case hal.OpRecord:
 		s.events[o.Event.ID()%eventsKept] = o.Event
-	case "copy", "fill":
+	case hal.OpCopy, hal.OpFill:
 		if len(o.Writes) > 0 {
 			s.sizes[o.ID%sizesKept] = operationSize{o.ID, o.Writes[0].Size}
 		}
-	case "launch graph":
+	case hal.OpLaunchGraph:
 		if o.Nodes == nil {
 			break
 		}
 		for i := range o.Nodes.All() {
 			n := o.Nodes.Node(i)
-			if _, writes := n.Accesses(); len(writes) > 0 && n.Kind() != "graph" && n.Condition().Size == 0 {
+			if _, writes := n.Accesses(); len(writes) > 0 && n.Kind() != hal.OpGraph && n.Condition().Size == 0 {
 				id := o.NodeID(i)
 				s.sizes[id%sizesKept] = operationSize{id, writes[0].Size}
 			}
 		}
-	case "new stream":
+	case hal.OpNewStream:
 		if len(s.streams) == streamsKept {
 			clear(s.streams)
 		}
 		s.streams[streamName{o.Stream.Device().Ordinal(), o.Stream.Index()}] = o.Site
-	case "new memory", "allocate":
+	case hal.OpNewMemory, hal.OpAllocate:
 		for _, r := range o.Writes {
 			if o.Cached {
 				s.former[r.Start] = s.blocks[r.Start]
@@ -372,7 +371,7 @@ func (f *following) memory(address uint64, o *hal.Operation) (hal.MemoryKind, ha
 			}
 		}
 	}
-	if o.Kind == "free" || o.Kind == "free memory" { // the runtime has forgotten it already
+	if o.Kind == hal.OpFree || o.Kind == hal.OpFreeMemory { // the runtime has forgotten it already
 		kind = hal.DeviceMemory
 	}
 	return kind, block
@@ -525,10 +524,19 @@ func nearby(all []RecordedOperation, ids []uint32, place map[uint32]int, most in
 
 // onlyKeepsObjects reports whether an operation neither orders anything nor works on memory.
 func onlyKeepsObjects(op *hal.Operation) bool {
-	return strings.HasPrefix(op.Kind, "new ") || strings.HasPrefix(op.Kind, "close ") || op.Kind == "free memory"
+	switch op.Kind {
+	case hal.OpNewStream, hal.OpNewEvent, hal.OpNewMemory, hal.OpCloseStream, hal.OpCloseEvent, hal.OpFreeMemory:
+		return true
+	}
+	return false
 }
 
 // orders reports whether an operation orders others.
 func orders(op *hal.Operation) bool {
-	return op.Kind == "record" || strings.HasPrefix(op.Kind, "wait") || strings.HasPrefix(op.Kind, "synchronize")
+	switch op.Kind {
+	case hal.OpRecord, hal.OpWait, hal.OpWaitStream, hal.OpWaitValue, hal.OpWaitMemory, hal.OpWaitForNoRecord,
+		hal.OpSynchronizeStream, hal.OpSynchronizeEvent, hal.OpSynchronizeDevice, hal.OpSynchronizeMemory:
+		return true
+	}
+	return false
 }

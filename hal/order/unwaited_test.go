@@ -22,7 +22,7 @@ func TestV26_work_counts_as_unwaited_until_the_host_has_waited_for_all_of_it(t *
 	require.False(t, k.c.Unwaited(k.me))
 	k.hostWrite(is(0, 16))
 	require.False(t, k.c.Unwaited(k.me))
-	k.do(hal.Operation{Kind: "free", Stream: a, Writes: is(0, 8)})
+	k.do(hal.Operation{Kind: hal.OpFree, Stream: a, Writes: is(0, 8)})
 	require.False(t, k.c.Unwaited(k.me))
 	k.none()
 }
@@ -32,7 +32,7 @@ func TestV26_work_that_another_thread_has_waited_for_is_unwaited(t *testing.T) {
 	k := newKit(t)
 	a, other := k.free(), hal.NewThread()
 	k.write(a, is(0, 8))
-	k.host("synchronize stream", other, hal.Operation{Stream: a})
+	k.host(hal.OpSynchronizeStream, other, hal.Operation{Stream: a})
 	require.False(t, k.c.Unwaited(other))
 	require.True(t, k.c.Unwaited(k.me))
 }

@@ -12,12 +12,12 @@ import (
 const cellAddr = 1 << 30
 
 func (k *kit) writeValue(s *hal.Stream, value uint64) uint32 {
-	return k.do(hal.Operation{Kind: "write value", Stream: s, Value: &hal.ValueAccess{Addr: cellAddr, Value: value},
+	return k.do(hal.Operation{Kind: hal.OpWriteValue, Stream: s, Value: &hal.ValueAccess{Addr: cellAddr, Value: value},
 		Writes: []hal.Range{{Start: cellAddr, Size: 8}}})
 }
 
 func (k *kit) waitValue(s *hal.Stream, c driver.Condition, value uint64) uint32 {
-	return k.do(hal.Operation{Kind: "wait value", Stream: s, Value: &hal.ValueAccess{Addr: cellAddr, Value: value, Condition: c},
+	return k.do(hal.Operation{Kind: hal.OpWaitValue, Stream: s, Value: &hal.ValueAccess{Addr: cellAddr, Value: value, Condition: c},
 		Reads: []hal.Range{{Start: cellAddr, Size: 8}}})
 }
 
@@ -55,7 +55,7 @@ func TestV5_several_writes_that_can_have_ended_a_wait(t *testing.T) {
 	k.writeValue(a, 1)
 	second := k.write(b, is(10, 20))
 	k.waitStream(b, c) // another stream without work: no order
-	k.do(hal.Operation{Kind: "write value", Stream: b, Value: &hal.ValueAccess{Addr: cellAddr, Value: 2}})
+	k.do(hal.Operation{Kind: hal.OpWriteValue, Stream: b, Value: &hal.ValueAccess{Addr: cellAddr, Value: 2}})
 	k.waitValue(c, driver.AtLeast, 1)
 	k.one(Race, first, k.read(c, is(0, 10)))
 	k.one(Race, second, k.read(c, is(10, 20)))
@@ -97,7 +97,7 @@ func TestV5_the_value_itself_is_no_race_but_other_writes_of_it_are(t *testing.T)
 	k.waitValue(b, driver.Equal, 1)
 	w := k.writeValue(a, 1)
 	k.none()
-	k.one(Race, w, k.do(hal.Operation{Kind: "fill", Stream: k.free(), Writes: []hal.Range{{Start: cellAddr, Size: 8}}}))
+	k.one(Race, w, k.do(hal.Operation{Kind: hal.OpFill, Stream: k.free(), Writes: []hal.Range{{Start: cellAddr, Size: 8}}}))
 }
 
 func TestV5_a_value_that_came_some_other_way_is_no_false_report(t *testing.T) {
@@ -106,7 +106,7 @@ func TestV5_a_value_that_came_some_other_way_is_no_false_report(t *testing.T) {
 	k.waitValue(b, driver.Equal, 1)
 	k.read(b, is(0, 10))
 	k.write(a, is(0, 10))
-	k.do(hal.Operation{Kind: "fill", Stream: a, Writes: []hal.Range{{Start: cellAddr, Size: 8}}})
+	k.do(hal.Operation{Kind: hal.OpFill, Stream: a, Writes: []hal.Range{{Start: cellAddr, Size: 8}}})
 	k.sync(b)
 	require.Zero(t, k.c.Stats().Held)
 	k.none()
@@ -118,8 +118,8 @@ func TestV5_memory_that_is_allocated_again_has_no_value(t *testing.T) {
 	k.writeValue(a, 1)
 	k.sync(a)
 	block := []hal.Range{{Start: cellAddr, Size: 256}}
-	k.host("free memory", k.me, hal.Operation{Writes: block})
-	k.host("new memory", k.me, hal.Operation{Writes: block})
+	k.host(hal.OpFreeMemory, k.me, hal.Operation{Writes: block})
+	k.host(hal.OpNewMemory, k.me, hal.Operation{Writes: block})
 	k.waitValue(b, driver.Equal, 1)
 	require.Equal(t, 1, k.c.Stats().Held)
 	k.c.Finish()

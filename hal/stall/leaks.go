@@ -65,13 +65,13 @@ func (l *Leaks) note(o hal.Operation) {
 	var name object
 	var size uint64
 	switch o.Kind {
-	case "new stream", "close stream":
+	case hal.OpNewStream, hal.OpCloseStream:
 		name = object{"stream", o.Stream.Device().Ordinal(), o.Stream.Index()}
-	case "new event", "close event":
+	case hal.OpNewEvent, hal.OpCloseEvent:
 		name = object{kind: "event", number: o.Event.ID()}
-	case "new memory", "allocate":
+	case hal.OpNewMemory, hal.OpAllocate:
 		name, size = object{kind: "memory", number: o.Writes[0].Start}, o.Writes[0].Size
-	case "free memory", "free":
+	case hal.OpFreeMemory, hal.OpFree:
 		name = object{kind: "memory", number: o.Writes[0].Start}
 	default:
 		return
@@ -79,7 +79,7 @@ func (l *Leaks) note(o hal.Operation) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch o.Kind {
-	case "new stream", "new event", "new memory", "allocate":
+	case hal.OpNewStream, hal.OpNewEvent, hal.OpNewMemory, hal.OpAllocate:
 		l.alive[name] = Object{name.kind, name.device, name.number, size, o.ID, o.Site}
 	default:
 		delete(l.alive, name)
