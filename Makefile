@@ -47,9 +47,8 @@ run: build
 	$(BIN)/python examples/graph.py
 
 test: build acl-library graphviz
-	go test -race -shuffle=on ./hal/... ./pybuild ./libascendcl
+	go test -race -shuffle=on ./hal/... ./bindings/... ./pybuild ./libascendcl
 	$(BIN)/python tools/contract.py --check
-	$(BIN)/python tools/stubs.py --check
 	$(PYTEST)
 	$(MAKE) test-cuda-fake
 
@@ -213,7 +212,6 @@ format:
 
 # Writes docs/contract.md and docs/coverage.md from the clauses and the tests.
 contract: build
-	$(BIN)/python tools/stubs.py
 	$(BIN)/python tools/contract.py
 
 # Puts faults into copies of the tree, one at a time; a test must fail for each. For

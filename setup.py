@@ -25,6 +25,7 @@ from setuptools.command.build_py import build_py
 ROOT = Path(__file__).resolve().parent
 sys.path.insert(0, str(ROOT))  # not there by itself when an installer runs this file
 from build_backend import check_libc, find_c_compiler, find_go, no_go  # noqa: E402
+from buildsupport import stubs  # noqa: E402
 from buildsupport.handles import compile_handles  # noqa: E402
 from buildsupport.target import ABI3, defines, goos  # noqa: E402
 
@@ -32,14 +33,15 @@ from buildsupport.target import ABI3, defines, goos  # noqa: E402
 # "./...", which must not compile a package that needs Python.h.
 WORK = ROOT / "build" / os.environ.get("HALSTREAM_WORK", "_go")
 OUTPUT = WORK / "_halstream.abi3.so"
+CONSTANTS = WORK / "_constants.py"
 SUPPORT = ROOT / "buildsupport"
 
 
 def inputs():
     """Yield every file that the extension is made from."""
     yield from (ROOT / name for name in ("go.mod", "go.sum", "setup.py", "pyproject.toml"))
-    yield from (SUPPORT / name for name in ("Python.h", "pybindgen.py", "target.py"))
-    for folder in ("hal", "cuda", "ascend", "pybuild"):
+    yield from (SUPPORT / name for name in ("Python.h", "pybindgen.py", "stubs.py", "target.py"))
+    for folder in ("hal", "cuda", "ascend", "bindings", "pybuild"):
         for path in sorted((ROOT / folder).rglob("*")):
             if path.parent.name in ("fakecuda", "fakeacl"):
                 continue  # for tests: no part of a wheel
@@ -116,6 +118,7 @@ def compile_extension(go, env, version):
         exports = ROOT / "pybuild" / "exports.map"
         ldflags += f" '-extldflags=-Wl,--wrap=pthread_create \"-Wl,--version-script={exports}\"'"  # hal/ownthread
     run(go, "build", "-buildmode=c-shared", "-buildvcs=false", "-trimpath", ldflags, "-o", OUTPUT.name, ".")
+    CONSTANTS.write_text(run(go, "run", "./bindings/constants", cwd=ROOT, GOOS="", GOARCH="") + "\n")
 
 
 class GoExtension(build_ext):
@@ -138,11 +141,21 @@ class GoExtension(build_ext):
         for path in inputs():
             digest.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes())
         stamp = WORK / "stamp"
-        if not (OUTPUT.exists() and stamp.exists() and stamp.read_text() == digest.hexdigest()):
+        if not (OUTPUT.exists() and CONSTANTS.exists() and stamp.exists() and stamp.read_text() == digest.hexdigest()):
             compile_extension(go, env, version)
             stamp.write_text(digest.hexdigest())
         # A process may have the old file mapped, and one that starts now must not see half of the new one.
         os.replace(shutil.copyfile(OUTPUT, target.with_suffix(".new")), target)
+        self.write_generated(target.parent)
+
+    def copy_extensions_to_source(self):
+        """Do the same with the generated files as with the extensions, for a build in place."""
+        super().copy_extensions_to_source()
+        self.write_generated(ROOT / "python" / "halstream")
+
+    def write_generated(self, package):
+        stubs.write(package)
+        shutil.copyfile(CONSTANTS, package / "_native" / CONSTANTS.name)
 
 
 class WithSources(build_py):

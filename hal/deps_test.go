@@ -31,7 +31,8 @@ var allowed = map[string][]string{
 	"hal/haltest":    {"hal", "hal/driver"},
 	"cuda":           {"hal", "hal/addrmap", "hal/driver", "hal/park"},
 	"ascend":         {"hal", "hal/addrmap", "hal/driver", "hal/park"},
-	"pybuild":        {"cuda", "hal", "hal/bestfit", "hal/driver", "hal/order", "hal/ownthread", "hal/stall", "hal/status", "ascend"},
+	"bindings":       {},
+	"pybuild":        {"bindings", "cuda", "hal", "hal/bestfit", "hal/driver", "hal/order", "hal/ownthread", "hal/stall", "hal/status", "ascend"},
 	"libascendcl":    {"cuda", "hal", "hal/driver", "hal/order", "hal/ownthread", "hal/stall", "hal/status"},
 }
 

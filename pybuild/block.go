@@ -1,6 +1,7 @@
 package pybuild
 
 import (
+	"halstream/bindings"
 	"halstream/hal"
 	"halstream/hal/bestfit"
 	"halstream/hal/driver"
@@ -14,24 +15,17 @@ func BlockNew(ordinal, size int64) (id int64, err error) {
 	})
 }
 
-// What the release of a block waits for; the same numbers are in _memory/_blocks.py.
-const (
-	releaseReusable = iota // work of other streams, unless the program is checked
-	releaseInOrder         // nothing
-	releaseTracked         // work of other streams, always
-)
-
 // BlockNewAsync returns the id of size bytes in the order of a stream. release says what
 // its release waits for.
 func BlockNewAsync(stream_, size, release int64) (id int64, err error) {
 	return onStream(stream_, "allocate in stream order", func(t *hal.Thread, s *hal.Stream) (int64, error) {
 		alloc := s.AllocAsyncWait
-		if release == releaseReusable {
+		if release == bindings.ReleaseReusable {
 			alloc = s.AllocReusable
 		}
 		b, err := allocated(func(wait waiter) (*hal.Block, error) { return alloc(t, size, wait) })
 		if b != nil {
-			if release == releaseInOrder {
+			if release == bindings.ReleaseInOrder {
 				b.ReleaseInOrder()
 			}
 			noteBlock(b.Start, b.Size, s.Device().Ordinal())

@@ -5,15 +5,10 @@ import (
 	"strconv"
 	"sync/atomic"
 
+	"halstream/bindings"
 	"halstream/hal"
 	"halstream/hal/driver"
 	"halstream/hal/order"
-)
-
-// Bits of the flags of CheckStart; the same numbers are in _checks/sanitize.py.
-const (
-	checkObserve = 1
-	checkPages   = 2
 )
 
 // checking is the one check of the process, nil while there is none.
@@ -31,7 +26,7 @@ func CheckStart(flags int64) (zero int64, err error) {
 	if err := watchPages(flags); err != nil {
 		return 0, raise(err)
 	}
-	checking = order.NewSession(flags&checkObserve != 0)
+	checking = order.NewSession(flags&bindings.CheckObserve != 0)
 	addPositions(1)
 	if rt != nil {
 		followCheck(rt)
@@ -63,7 +58,7 @@ func CheckFlags(flags int64) (zero int64, err error) {
 		if err := watchPages(flags); err != nil {
 			return 0, raise(err)
 		}
-		checking.Observe(flags&checkObserve != 0)
+		checking.Observe(flags&bindings.CheckObserve != 0)
 	}
 	return 0, nil
 }
@@ -84,7 +79,7 @@ func CheckUnwaited() (unwaited int64, err error) {
 
 // watchPages switches the watch of pages as the flags ask.
 func watchPages(flags int64) error {
-	on := flags&checkPages != 0
+	on := flags&bindings.CheckPages != 0
 	if on && rt != nil && rt.Name() != "host" {
 		return driver.Errorf(driver.NotSupported, "watch pages", "the %s backend's memory has no pages of the host", rt.Name())
 	}

@@ -2,6 +2,7 @@ package pybuild
 
 import (
 	"encoding/json"
+	"halstream/bindings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -35,12 +36,12 @@ func TestACheckReportsAndIsAlone(t *testing.T) {
 	number, address, text := must[int64](t), must[uint64](t), must[string](t)
 	require.Empty(t, findings(t, 1), "none is on")
 	require.Zero(t, number(CheckStop()))
-	number(CheckStart(checkObserve))
+	number(CheckStart(bindings.CheckObserve))
 	_, err := CheckStart(0)
 	require.ErrorContains(t, err, "a check is on already")
 	require.ErrorContains(t, err, "invalid_value")
 
-	one, two := number(StreamNew(0, 0, nonBlocking, 0)), number(StreamNew(0, 0, nonBlocking, 0))
+	one, two := number(StreamNew(0, 0, bindings.StreamNonBlocking, 0)), number(StreamNew(0, 0, bindings.StreamNonBlocking, 0))
 	block := address(MemAlloc(0, 256))
 	number(StreamFill(one, block, 1, 1, 256))
 	number(StreamFill(two, block+64, 2, 1, 64))
@@ -84,7 +85,7 @@ func TestACheckReportsAndIsAlone(t *testing.T) {
 func TestACheckFollowsTheBackend(t *testing.T) {
 	number, address := must[int64](t), must[uint64](t)
 	race := func() {
-		one, two := number(StreamNew(0, 0, nonBlocking, 0)), number(StreamNew(0, 0, nonBlocking, 0))
+		one, two := number(StreamNew(0, 0, bindings.StreamNonBlocking, 0)), number(StreamNew(0, 0, bindings.StreamNonBlocking, 0))
 		block := address(MemAlloc(0, 256))
 		number(StreamFill(one, block, 1, 1, 256))
 		number(StreamFill(two, block, 1, 1, 256))
@@ -98,7 +99,7 @@ func TestACheckFollowsTheBackend(t *testing.T) {
 	race()
 	number(UseBackend("host", "[]", 0))
 	race()
-	number(CheckFlags(checkObserve))
+	number(CheckFlags(bindings.CheckObserve))
 	require.Len(t, findings(t, 1), 2)
 	number(CheckStop())
 }

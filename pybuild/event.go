@@ -1,15 +1,8 @@
 package pybuild
 
-import "halstream/hal"
-
-// Bits of the flags of EventNew; the same numbers are in _base.py and _context.py.
-const (
-	timing       = 1
-	blockingSync = 2
-	interprocess = 4
-	notWaitable  = 16
-	external     = 32
-	kindShift    = 8
+import (
+	"halstream/bindings"
+	"halstream/hal"
 )
 
 // EventNew makes an event; ordinal -1 leaves its device to the first record.
@@ -35,12 +28,12 @@ func EventNew(ordinal, flags int64) (id int64, err error) {
 
 func eventOptions(flags int64) hal.EventOptions {
 	return hal.EventOptions{
-		Timing:       flags&timing != 0,
-		BlockingSync: flags&blockingSync != 0,
-		Interprocess: flags&interprocess != 0,
-		NotWaitable:  flags&notWaitable != 0,
-		External:     flags&external != 0,
-		Kind:         hal.EventKind(flags >> kindShift),
+		Timing:       flags&bindings.EventTiming != 0,
+		BlockingSync: flags&bindings.EventBlockingSync != 0,
+		Interprocess: flags&bindings.EventInterprocess != 0,
+		NotWaitable:  flags&bindings.EventNotWaitable != 0,
+		External:     flags&bindings.EventExternal != 0,
+		Kind:         hal.EventKind(flags >> bindings.EventKindShift),
 	}
 }
 
@@ -52,9 +45,9 @@ func EventFlags(id int64) (flags int64, err error) {
 		return 0, err
 	}
 	o := e.Options()
-	return truth(o.Timing)*timing | truth(o.BlockingSync)*blockingSync |
-		truth(o.Interprocess)*interprocess | truth(o.NotWaitable)*notWaitable | truth(o.External)*external |
-		int64(o.Kind)<<kindShift, nil
+	return truth(o.Timing)*bindings.EventTiming | truth(o.BlockingSync)*bindings.EventBlockingSync |
+		truth(o.Interprocess)*bindings.EventInterprocess | truth(o.NotWaitable)*bindings.EventNotWaitable | truth(o.External)*bindings.EventExternal |
+		int64(o.Kind)<<bindings.EventKindShift, nil
 }
 
 // EventQuery returns 1 if the latest record is done.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"halstream/bindings"
 	"halstream/hal/driver"
 )
 
@@ -46,9 +47,9 @@ func TestErrorsHaveTheFormThatPythonReads(t *testing.T) {
 }
 
 func TestAStreamThroughTheFlatFunctions(t *testing.T) {
-	s, err := StreamNew(0, -99, nonBlocking, 0)
+	s, err := StreamNew(0, -99, bindings.StreamNonBlocking, 0)
 	require.NoError(t, err)
-	e, err := EventNew(-1, timing)
+	e, err := EventNew(-1, bindings.EventTiming)
 	require.NoError(t, err)
 	_, err = StreamNop(s)
 	require.NoError(t, err)

@@ -3,6 +3,7 @@ package pybuild
 import (
 	"syscall"
 
+	"halstream/bindings"
 	"halstream/hal"
 	"halstream/hal/driver"
 )
@@ -86,13 +87,6 @@ func NoticesWaiting(id int64) (count int64, err error) {
 	return onNotices(id, func(n *notices) (int64, error) { return int64(n.Len()), nil })
 }
 
-// What a wait that was begun needs from the event loop; the same numbers are in _awaiting.py.
-const (
-	awaitDone   = 0 // nothing: what was waited for is done
-	awaitNotice = 1 // NoticesTake names it
-	awaitLook   = 2 // NoticesEnd, again and again: under a schedule nothing moves by itself
-)
-
 // StreamNotify begins a wait for all work enqueued so far.
 func StreamNotify(streamID, noticesID, number int64) (state int64, err error) {
 	defer guard(&err)
@@ -122,11 +116,11 @@ func EventNotify(eventID, noticesID, number int64) (state int64, err error) {
 func awaited(pending bool, err error) (state int64, _ error) {
 	switch {
 	case !pending:
-		return awaitDone, err
+		return bindings.AwaitDone, err
 	case deterministic:
-		return awaitLook, err
+		return bindings.AwaitLook, err
 	default:
-		return awaitNotice, err
+		return bindings.AwaitNotice, err
 	}
 }
 

@@ -4,14 +4,9 @@ package pybuild
 import "C"
 
 import (
+	"halstream/bindings"
 	"halstream/hal"
 	"halstream/hal/driver"
-)
-
-// Bits of the flags of StreamNew; the same numbers are in _base.py.
-const (
-	nonBlocking = 1
-	blockHost   = 2
 )
 
 // StreamNew makes a stream on a device, or with context other than 0 in that
@@ -21,8 +16,8 @@ func StreamNew(ordinal, priority, flags, context int64) (id int64, err error) {
 	t := caller()
 	o := hal.StreamOptions{
 		Priority:    int(priority),
-		NonBlocking: flags&nonBlocking != 0,
-		BlockHost:   flags&blockHost != 0,
+		NonBlocking: flags&bindings.StreamNonBlocking != 0,
+		BlockHost:   flags&bindings.StreamBlockHost != 0,
 	}
 	var s *hal.Stream
 	if context != 0 {

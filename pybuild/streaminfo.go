@@ -1,6 +1,9 @@
 package pybuild
 
-import "halstream/hal"
+import (
+	"halstream/bindings"
+	"halstream/hal"
+)
 
 // StreamHandle returns the raw handle: the vendor's where its library has one,
 // else 0 legacy, 2 per-thread, or the id.
@@ -92,7 +95,7 @@ func StreamPriority(id int64) (priority int64, err error) {
 func StreamFlags(id int64) (flags int64, err error) {
 	return onStream(id, "flags", func(_ *hal.Thread, s *hal.Stream) (int64, error) {
 		o := s.Options()
-		return truth(o.NonBlocking)*nonBlocking | truth(o.BlockHost)*blockHost, nil
+		return truth(o.NonBlocking)*bindings.StreamNonBlocking | truth(o.BlockHost)*bindings.StreamBlockHost, nil
 	})
 }
 

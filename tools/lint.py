@@ -60,7 +60,6 @@ def unknown_types() -> list[str]:
 def main() -> int:
     python = sys.executable
     commands = [
-        [python, "tools/stubs.py", "--check"],
         [python, "tools/mutants.py", "--check"],
         [python, "tools/mutants.py", "--torch", "--check"],
         ["go", "run", STATICCHECK, "./..."],

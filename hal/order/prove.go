@@ -22,6 +22,12 @@ const (
 	SynchronizeDevice Action = "synchronize device"
 )
 
+// Actions are all that a fix may add.
+var Actions = []Action{WaitForStream, WaitForEvent, SynchronizeStream, SynchronizeEvent, SynchronizeDevice}
+
+// String returns the action as fixes give it.
+func (a Action) String() string { return string(a) }
+
 // Fix is a change of a program that is to order the operations of a finding.
 type Fix struct {
 	Finding int // the place of the finding among all that Session.Take has returned

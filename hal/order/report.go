@@ -26,6 +26,12 @@ const (
 	Undeclared Category = "undeclared writes"
 )
 
+// Categories are all categories of reports.
+var Categories = []Category{Race, ByQuery, ByTiming, Refill, Undeclared}
+
+// String returns the category as reports give it.
+func (c Category) String() string { return string(c) }
+
 // Why says why a pair has no order.
 type Why string
 
@@ -63,6 +69,15 @@ const (
 	UndeclaredWrite Why = "function before the copy declares no writes"
 )
 
+// Whys are all reasons why a pair may have no order.
+var Whys = []Why{
+	NeverWaited, OtherStream, OwnRecord, NoRecord, OlderRecord, EarlierWork, NonBlocking, NotSynchronized,
+	SynchronizedEarlier, NoPath, HostThreads, SourceChanged, UndeclaredWrite,
+}
+
+// String returns the reason as reports give it.
+func (w Why) String() string { return string(w) }
+
 // Memory says that a pair is about the life of the memory.
 type Memory string
 
@@ -79,6 +94,12 @@ const (
 	// second one may use before.
 	Unallocated Memory = "used before it is allocated"
 )
+
+// Memories are all that a pair may say about the life of memory.
+var Memories = []Memory{Freed, Reused, GivenOut, Unallocated}
+
+// String returns it as reports give it.
+func (m Memory) String() string { return string(m) }
 
 // Access is one side of a pair.
 type Access struct {

@@ -8,15 +8,20 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from .. import _sites
+from .._native._constants import (
+    CATEGORY_BY_HOST_TIMING_ONLY,
+    CATEGORY_BY_QUERY_ONLY,
+    CATEGORY_UNDECLARED_WRITES,
+    OP_CALL,
+    OP_NATIVE,
+    OP_REPORT,
+)
 from .._records import AccessRecord, FindingRecord, MadeRecord, NoteRecord
 from .._sites import Frame
 from . import source as _source
 from .nodes import GraphNode, InsideOf, graph_node
 
-__all__ = ["GIVEN_OUT", "Access", "Finding", "Frame", "GraphNode", "InsideOf", "Made", "Note", "finding_of"]
-
-#: What `Finding.memory` says of a block that was freed while in use, and is another one's now.
-GIVEN_OUT = "given out again while in use"
+__all__ = ["Access", "Finding", "Frame", "GraphNode", "InsideOf", "Made", "Note", "finding_of"]
 
 
 @functools.lru_cache(maxsize=65536)
@@ -100,7 +105,7 @@ class Access(NamedTuple):
     @property
     def function(self) -> str:
         """The function that it runs, as the program names it; '' if that is not known."""
-        if self.kind not in ("call", "report", "native") or not self.frames:
+        if self.kind not in (OP_CALL, OP_REPORT, OP_NATIVE) or not self.frames:
             return ""
         here = _source.statement(*self.frames[0][:2])
         return here.function() if here is not None else ""
@@ -293,7 +298,11 @@ def _name(frames: tuple[Frame, ...], count: int, place: int) -> tuple[str, tuple
     return "", ()
 
 
-_CATEGORIES = {"by query only": "query", "by host timing only": "timing", "undeclared writes": "undeclared"}
+_CATEGORIES = {
+    CATEGORY_BY_QUERY_ONLY: "query",
+    CATEGORY_BY_HOST_TIMING_ONLY: "timing",
+    CATEGORY_UNDECLARED_WRITES: "undeclared",
+}
 
 
 def finding_of(record: FindingRecord, made: Made) -> Finding:

@@ -20,9 +20,10 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import _sites
+from .._native._constants import ORDER_ACQUIRE, ORDER_BEGIN, ORDER_END, ORDER_RELEASE
 from .._runtime import runtime
 from . import tracked
-from .orderobjects import ACQUIRE, BEGIN, END, RELEASE, Number, State, muted, number_of, number_of_lock, report_order
+from .orderobjects import Number, State, muted, number_of, number_of_lock, report_order
 
 __all__ = ["install", "remove"]
 
@@ -33,7 +34,7 @@ def _condition_enter(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def __enter__(self: Any) -> Any:
         entered = original(self)
-        report_order(ACQUIRE, number_of_lock(self._lock))
+        report_order(ORDER_ACQUIRE, number_of_lock(self._lock))
         return entered
 
     return __enter__
@@ -42,7 +43,7 @@ def _condition_enter(original: Callable[..., Any]) -> Callable[..., Any]:
 def _condition_exit(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def __exit__(self: Any, *args: Any) -> Any:
-        report_order(RELEASE, number_of_lock(self._lock))
+        report_order(ORDER_RELEASE, number_of_lock(self._lock))
         return original(self, *args)
 
     return __exit__
@@ -52,11 +53,11 @@ def _condition_wait(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def wait(self: Any, timeout: Any = None) -> Any:
         number = number_of_lock(self._lock)
-        report_order(RELEASE, number)
+        report_order(ORDER_RELEASE, number)
         try:
             return original(self, timeout)
         finally:
-            report_order(ACQUIRE, number)
+            report_order(ORDER_ACQUIRE, number)
 
     return wait
 
@@ -66,7 +67,7 @@ def _event_is_set(original: Callable[..., Any]) -> Callable[..., Any]:
     def is_set(self: Any) -> Any:
         found = original(self)
         if found:
-            report_order(ACQUIRE, number_of_lock(self._cond._lock))
+            report_order(ORDER_ACQUIRE, number_of_lock(self._cond._lock))
         return found
 
     return is_set
@@ -93,10 +94,10 @@ def _barrier_wait(original: Callable[..., Any]) -> Callable[..., Any]:
             muted.muted = False
             met, muted.round = muted.round, outer
             if met is not None:
-                report_order(ACQUIRE, met.value)
+                report_order(ORDER_ACQUIRE, met.value)
             if broken:  # by a thread that was in this round, or by one that called `abort` or `reset`
                 vars(self).pop(_ROUND, None)
-                report_order(ACQUIRE, number_of_lock(self._cond._lock))
+                report_order(ORDER_ACQUIRE, number_of_lock(self._cond._lock))
 
     return wait
 
@@ -107,7 +108,7 @@ def _barrier_enter(original: Callable[..., Any]) -> Callable[..., Any]:
         original(self)  # returns when the threads of the round before have left; the lock is held
         if muted.muted:
             muted.round = vars(self).setdefault(_ROUND, Number())
-            _report_unmuted(RELEASE, muted.round.value)
+            _report_unmuted(ORDER_RELEASE, muted.round.value)
 
     return _enter
 
@@ -118,12 +119,12 @@ def _barrier_release(original: Callable[..., Any]) -> Callable[..., Any]:
         last = vars(self).pop(_ROUND, None)  # who arrives after this belongs to the next round
         if last is None or not muted.muted:
             return original(self)
-        _report_unmuted(ACQUIRE, last.value)
+        _report_unmuted(ORDER_ACQUIRE, last.value)
         muted.muted = False  # the action is the program's
         try:
             return original(self)
         finally:
-            report_order(RELEASE, last.value)
+            report_order(ORDER_RELEASE, last.value)
             muted.muted = True
 
     return _release
@@ -138,7 +139,7 @@ def _report_unmuted(what: int, number: int) -> None:
 def _thread_start(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def start(self: Any) -> Any:
-        report_order(RELEASE, number_of(self))
+        report_order(ORDER_RELEASE, number_of(self))
         return original(self)
 
     return start
@@ -150,12 +151,12 @@ def _thread_bootstrap(original: Callable[..., Any]) -> Callable[..., Any]:
         if _is_runtimes(self):
             return original(self)
         number = number_of(self)
-        report_order(BEGIN, number)
+        report_order(ORDER_BEGIN, number)
         try:
             return original(self)
         finally:
-            report_order(RELEASE, number)
-            report_order(END, number)
+            report_order(ORDER_RELEASE, number)
+            report_order(ORDER_END, number)
 
     return _bootstrap_inner
 
@@ -175,7 +176,7 @@ def _thread_is_alive(original: Callable[..., Any]) -> Callable[..., Any]:
     def is_alive(self: Any) -> Any:
         alive = original(self)
         if not alive:
-            report_order(ACQUIRE, number_of(self))
+            report_order(ORDER_ACQUIRE, number_of(self))
         return alive
 
     return is_alive
@@ -185,7 +186,7 @@ def _item_made(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
         original(self, *args, **kwargs)
-        report_order(RELEASE, number_of(self.future))
+        report_order(ORDER_RELEASE, number_of(self.future))
 
     return __init__
 
@@ -193,7 +194,7 @@ def _item_made(original: Callable[..., Any]) -> Callable[..., Any]:
 def _item_run(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def run(self: Any, *args: Any, **kwargs: Any) -> Any:
-        report_order(ACQUIRE, number_of(self.future))
+        report_order(ORDER_ACQUIRE, number_of(self.future))
         return original(self, *args, **kwargs)
 
     return run
@@ -205,14 +206,14 @@ def _loop_call(original: Callable[..., Any]) -> Callable[..., Any]:
         if not State.on:
             return original(self, callback, *args, **kwargs)
         handed = Number()
-        report_order(RELEASE, handed.value)
+        report_order(ORDER_RELEASE, handed.value)
         return original(self, functools.partial(_run_handed, handed, callback), *args, **kwargs)
 
     return call_soon_threadsafe
 
 
 def _run_handed(handed: Number, callback: Callable[..., Any], *args: Any) -> Any:
-    report_order(ACQUIRE, handed.value)
+    report_order(ORDER_ACQUIRE, handed.value)
     return callback(*args)
 
 

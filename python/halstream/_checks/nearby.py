@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from .. import _native, _sites
+from .._native._constants import OP_CALL, OP_NATIVE, OP_REPORT
 from .._records import MadeRecord, NearbyRecord, decode, encode
 from .._runtime import State, runtime
 from .._traces import sequence as _sequence
@@ -136,7 +137,7 @@ def _stream(f: Finding, line: Line, made: Made) -> str:
 
 
 def _function(line: Line, frame: Frame | None) -> str:
-    if line.kind in ("call", "report", "native") and frame is not None:
+    if line.kind in (OP_CALL, OP_REPORT, OP_NATIVE) and frame is not None:
         here = _source.statement(frame.file, frame.line)
         return here.function() if here is not None else ""
     return ""

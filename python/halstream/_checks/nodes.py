@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING, NamedTuple
 
 from .. import _sites
+from .._native._constants import OP_CALL, OP_GRAPH, OP_IF, OP_NATIVE, WHY_NO_PATH_IN_THE_GRAPH
 from .._records import GraphNodeRecord
 from .._sites import Frame
 from . import source as _source
@@ -27,10 +28,10 @@ class InsideOf(NamedTuple):
     body: int  #: which of its graphs, from 0
 
     def __str__(self) -> str:
-        return f"node {self.number} (a {self.kind})" if self.kind == "graph" else self._with_body()
+        return f"node {self.number} (a {self.kind})" if self.kind == OP_GRAPH else self._with_body()
 
     def _with_body(self) -> str:
-        article = "an" if self.kind == "if" else "a"
+        article = "an" if self.kind == OP_IF else "a"
         return f"body {self.body} of node {self.number} ({article} {self.kind})"
 
 
@@ -53,7 +54,7 @@ class GraphNode(NamedTuple):
         return _sites.program_frames(self.site)
 
     def __str__(self) -> str:
-        kinds = {"call": "a function", "native": "a native function", "if": "an if"}
+        kinds = {OP_CALL: "a function", OP_NATIVE: "a native function", OP_IF: "an if"}
         what = self.name or kinds.get(self.kind, f"a {self.kind}")
         text = f"node {self.number} ({what}" + (f", from {self.frames[0]})" if self.frames else ")")
         return "".join([text, *(f" in {one}" for one in reversed(self.inside))])
@@ -82,7 +83,7 @@ def graph_node(record: GraphNodeRecord | None, made: Made) -> GraphNode | None:
 def as_captured(f: Finding) -> Finding:
     """Return a finding on two nodes that one capture made as one on the calls in it, any other finding as it is."""
     one, two = f.first.node, f.second.node
-    if f.why != "no path in the graph" or one is None or two is None or one.inside != two.inside:
+    if f.why != WHY_NO_PATH_IN_THE_GRAPH or one is None or two is None or one.inside != two.inside:
         return f
     if not (one.captured and two.captured):
         return f
@@ -107,7 +108,7 @@ def edge(first: GraphNode, second: GraphNode) -> tuple[str, Frame | None, str]:
     one, two = (node.inside[level].number if node.inside[level:] else node.number for node in (first, second))
     where = f" in {first.inside[level - 1]}" if level else ""
     captured = all(
-        node.inside[level].kind == "graph" if node.inside[level:] else node.captured for node in (first, second)
+        node.inside[level].kind == OP_GRAPH if node.inside[level:] else node.captured for node in (first, second)
     )
     by = "by a wait in the capture, or " if captured else "by "
     note = f"let node {two} come after node {one}{where}: {by}add_edge({one}, {two})"

@@ -8,13 +8,10 @@ import weakref
 from typing import Any
 
 from .. import _native
+from .._native._constants import ORDER_FORGET
 from .._runtime import runtime
 
 __all__ = [
-    "ACQUIRE",
-    "BEGIN",
-    "END",
-    "RELEASE",
     "Number",
     "State",
     "muted",
@@ -22,9 +19,6 @@ __all__ = [
     "number_of_lock",
     "report_order",
 ]
-
-# What happened to an object; the same numbers are in hal/order/hostorder.go.
-RELEASE, ACQUIRE, BEGIN, END, _FORGET = range(5)
 
 _order = _native.raw("check_order")
 _numbers = itertools.count(1)
@@ -97,7 +91,7 @@ def report_order(what: int, number: int) -> None:
         return
     try:
         while _collected:
-            _order(_FORGET, _collected.pop())
+            _order(ORDER_FORGET, _collected.pop())
         _order(what, number)
     except Exception:
         return

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from .. import _native, _sites
+from .._native._constants import ACTION_SYNCHRONIZE_EVENT, ACTION_WAIT_EVENT
 from .._records import CheckRecord, FixRecord, decode, encode
 from .._runtime import State, runtime
 from . import source as _source
@@ -137,7 +138,9 @@ def _length() -> int:
 
 def _fix(f: Finding, option: Remedy, length: int) -> FixRecord:
     assert option.place is not None
-    event = f.record.event if f.record is not None and option.action in ("wait event", "synchronize event") else 0
+    event = (
+        f.record.event if f.record is not None and option.action in (ACTION_WAIT_EVENT, ACTION_SYNCHRONIZE_EVENT) else 0
+    )
     return {
         "finding": f.number,
         "action": option.action,

@@ -6,8 +6,20 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from .. import _sites
+from .._native._constants import (
+    ACTION_SYNCHRONIZE_DEVICE,
+    ACTION_SYNCHRONIZE_EVENT,
+    ACTION_SYNCHRONIZE_STREAM,
+    ACTION_WAIT_EVENT,
+    ACTION_WAIT_STREAM,
+    MEMORY_FREED_WHILE_IN_USE,
+    MEMORY_GIVEN_OUT_AGAIN_WHILE_IN_USE,
+    MEMORY_USED_AFTER_IT_WAS_FREED,
+    WHY_NO_PATH_IN_THE_GRAPH,
+    WHY_WAITED_FOR_AN_OLDER_RECORD,
+)
 from . import source as _source
-from .finding import GIVEN_OUT, Access, Finding, Frame, Note
+from .finding import Access, Finding, Frame, Note
 from .nodes import as_captured, edge
 from .placing import means_the_same, places, places_and_calls, spelled, stands
 from .proving import first_proven
@@ -93,7 +105,7 @@ def _without_a_line(f: Finding) -> str:
 
 def _in_a_capture(f: Finding) -> bool:
     """Return whether a capture made both accesses nodes, so that the host cannot wait between them."""
-    return f.why == "no path in the graph" and not f.second.node
+    return f.why == WHY_NO_PATH_IN_THE_GRAPH and not f.second.node
 
 
 def first_option(f: Finding) -> Remedy:
@@ -133,13 +145,13 @@ def _options(f: Finding) -> Iterator[Remedy]:
     found = _remedy(f)
     actions = _actions(f)
     found = found._replace(action=actions.get(found.line, ""))
-    between_nodes = f.why == "no path in the graph" and f.second.node is not None  # nothing but an edge orders them
+    between_nodes = f.why == WHY_NO_PATH_IN_THE_GRAPH and f.second.node is not None  # nothing but an edge orders them
     if f.dialect == "torch.cuda" or found.place is None or not f.second.frames or between_nodes:
         yield found
         if f.dialect == "torch.cuda" and found.place is not None and found.action:
             for where, place in places(f):
                 if where == "before":
-                    yield Remedy("torch.cuda.synchronize()", where, place, action="synchronize device")
+                    yield Remedy("torch.cuda.synchronize()", where, place, action=ACTION_SYNCHRONIZE_DEVICE)
         return
     own = [one.frames[0] for one in (f.first, f.second) if one.frames and "self." in stream_name(f, one)]
     if found.where == "after":
@@ -159,7 +171,7 @@ def _options(f: Finding) -> Iterator[Remedy]:
     last = "import halstream; halstream.synchronize()"
     alone = [place for where, place in places(f) if where == "before" and stands("0", place, own)]
     for place in alone or [f.second.frames[0]]:
-        yield Remedy(last, "before", place, action="synchronize device")
+        yield Remedy(last, "before", place, action=ACTION_SYNCHRONIZE_DEVICE)
 
 
 #: What the program calls a stream, and where it does, with the calls that lead there; nowhere for the default streams.
@@ -172,8 +184,8 @@ def _lines(f: Finding) -> Iterator[tuple[str, str, tuple[_Name, ...]]]:
     firsts = _names(f, f.first)
     if f.second.host:
         if e:
-            yield words.event.format(e=e), "synchronize event", ()
-    elif not (f.dialect == "acl" and f.why == "waited for an older record"):
+            yield words.event.format(e=e), ACTION_SYNCHRONIZE_EVENT, ()
+    elif not (f.dialect == "acl" and f.why == WHY_WAITED_FOR_AN_OLDER_RECORD):
         # In AscendCL that event may still be set by then, and waits for it pass at once.
         seconds = _names(f, f.second)
         if e:
@@ -182,10 +194,10 @@ def _lines(f: Finding) -> Iterator[tuple[str, str, tuple[_Name, ...]]]:
         for first in firsts:
             for second in seconds:
                 if first[0] != second[0]:
-                    yield words.order.format(a=first[0], b=second[0]), "wait stream", (first, second)
+                    yield words.order.format(a=first[0], b=second[0]), ACTION_WAIT_STREAM, (first, second)
     if not f.first.host and not _in_a_capture(f):
         for first in firsts:
-            yield words.host.format(a=first[0]), "synchronize stream", (first,)
+            yield words.host.format(a=first[0]), ACTION_SYNCHRONIZE_STREAM, (first,)
 
 
 def _names(f: Finding, access: Access) -> list[_Name]:
@@ -205,13 +217,13 @@ def _actions(f: Finding) -> dict[str, str]:
     words = _WORDS[f.dialect]
     a, b, e = stream_name(f, f.first), stream_name(f, f.second), _event(f)
     known = {
-        words.host.format(a=a): "synchronize stream",
-        words.order.format(a=a, b=b): "wait stream",
-        f"torch.cuda.current_stream().wait_stream({a})": "wait stream",
-        "torch.cuda.synchronize()": "synchronize device",
+        words.host.format(a=a): ACTION_SYNCHRONIZE_STREAM,
+        words.order.format(a=a, b=b): ACTION_WAIT_STREAM,
+        f"torch.cuda.current_stream().wait_stream({a})": ACTION_WAIT_STREAM,
+        "torch.cuda.synchronize()": ACTION_SYNCHRONIZE_DEVICE,
     }
     if e:
-        known |= {words.event.format(e=e): "synchronize event", words.wait.format(b=b, e=e): "wait event"}
+        known |= {words.event.format(e=e): ACTION_SYNCHRONIZE_EVENT, words.wait.format(b=b, e=e): ACTION_WAIT_EVENT}
     return known
 
 
@@ -227,7 +239,7 @@ def _remedy(f: Finding) -> Remedy:
         return Remedy(words.host.format(a=_used_name(f.first) or a), "after", f.first.frames[0])
     if f.category == "undeclared":
         return Remedy("", "", None, "declare what the function writes where it is enqueued: writes=[...]")
-    if f.why == "no path in the graph" and f.first.node and f.second.node:
+    if f.why == WHY_NO_PATH_IN_THE_GRAPH and f.first.node and f.second.node:
         line, place, note = edge(f.first.node, f.second.node)
         fits = place is not None and stands(line, place, ())
         return Remedy(line, "after", place, note) if fits else Remedy("", "", None, note)
@@ -243,7 +255,7 @@ def _remedy(f: Finding) -> Remedy:
         place = _outward(f, (a,))
         # Where the stream has no name, the whole device can still be waited for.
         return Remedy(host, "before", place) if place else Remedy("torch.cuda.synchronize()", "before", before)
-    freed = f.memory in ("freed while in use", GIVEN_OUT)
+    freed = f.memory in (MEMORY_FREED_WHILE_IN_USE, MEMORY_GIVEN_OUT_AGAIN_WHILE_IN_USE)
     if freed and words.keep and f.buffer:
         after = f.first.frames[0] if f.first.frames else None
         if f.dialect == "torch.cuda":
@@ -253,7 +265,7 @@ def _remedy(f: Finding) -> Remedy:
             return Remedy(words.keep.format(x=f.buffer, a=a), "after", after)
     if freed and f.dialect == "torch.cuda":
         return Remedy("", "", None, f"call record_stream({a}) on the tensor before its last reference is dropped")
-    if f.memory == "used after it was freed":
+    if f.memory == MEMORY_USED_AFTER_IT_WAS_FREED:
         return Remedy("", "", None, "give it back only behind its last use")
     if f.dialect == "acl" and b.startswith("<"):
         # A copy that waits, on the stream of the context, which has no handle of its own.

@@ -6,8 +6,32 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from .._native._constants import (
+    MEMORY_GIVEN_OUT_AGAIN_WHILE_IN_USE,
+    OP_ALLOCATE,
+    OP_CALL,
+    OP_COPY,
+    OP_FILL,
+    OP_FREE,
+    OP_FREE_MEMORY,
+    OP_LAUNCH_GRAPH,
+    OP_NATIVE,
+    OP_WRITE_VALUE,
+    WHY_HOST_DID_NOT_SYNCHRONIZE,
+    WHY_HOST_SYNCHRONIZED_BEFORE_IT_WAS_ENQUEUED,
+    WHY_HOST_THREADS_WITHOUT_ORDER,
+    WHY_NEVER_WAITED,
+    WHY_NO_PATH_IN_THE_GRAPH,
+    WHY_SOURCE_CHANGED_BEFORE_THE_COPY,
+    WHY_STREAM_WITHOUT_ORDER_WITH_THE_DEFAULT_STREAM,
+    WHY_WAITED_BEFORE_IT_WAS_ENQUEUED,
+    WHY_WAITED_FOR_AN_EVENT_WITHOUT_A_RECORD,
+    WHY_WAITED_FOR_AN_OLDER_RECORD,
+    WHY_WAITED_FOR_ANOTHER_STREAM,
+    WHY_WAITED_FOR_ITS_OWN_RECORD,
+)
 from . import source as _source
-from .finding import GIVEN_OUT, Access, Finding
+from .finding import Access, Finding
 from .remedy import remedy, stream_label
 
 __all__ = ["Report", "described", "reason", "text"]
@@ -77,31 +101,31 @@ def described(f: Finding, access: Access) -> str:
         does += f" {access.reached},"
     on = f"on {stream_label(f, access)}"
     if f.category == "undeclared" and access is f.first:
-        what = "native function" if access.kind == "native" else "function"
+        what = "native function" if access.kind == OP_NATIVE else "function"
         return f"{what} {access.function}".rstrip() + f" on {stream_label(f, access)} does not say what it writes"
     if access.node is not None:
-        of = f"of the launch {does} {on}" if access.kind == "launch graph" else f"of the graph {does}"
+        of = f"of the launch {does} {on}" if access.kind == OP_LAUNCH_GRAPH else f"of the graph {does}"
         return f"{access.node} {of}"
     if access.host:
         who = "the host"
-        if (f.first.host and f.second.host) or f.why == "host threads without order":
+        if (f.first.host and f.second.host) or f.why == WHY_HOST_THREADS_WITHOUT_ORDER:
             who += f" (thread {access.thread})"
-        if access.kind == "free memory":
+        if access.kind == OP_FREE_MEMORY:
             return f"{who} frees the memory, by a call that waits for nothing"
         return f"{who} {does}" + (f" ({access.operation})" if access.operation else "")
-    if access.kind == "allocate":
+    if access.kind == OP_ALLOCATE:
         return f"the memory is allocated, in the order of {stream_label(f, access)}"
-    if access.kind == "free":
+    if access.kind == OP_FREE:
         return f"the memory is given back, in the order of {stream_label(f, access)}"
     if access.operation:
         where = f" in `{access.module}`" if access.module else ""
         return f"{access.operation}{where} {does} {on}" + (", for the forward call" if access.backward else "")
     names = {
-        "copy": f"a copy of {_bytes(access.nbytes)}" if access.nbytes else "a copy",
-        "fill": f"a fill of {_bytes(access.nbytes)}" if access.nbytes else "a fill",
-        "call": f"function {access.function}" if access.function else "a function",
-        "write value": "the write of a value",
-        "native": f"native function {access.function}" if access.function else "a native function",
+        OP_COPY: f"a copy of {_bytes(access.nbytes)}" if access.nbytes else "a copy",
+        OP_FILL: f"a fill of {_bytes(access.nbytes)}" if access.nbytes else "a fill",
+        OP_CALL: f"function {access.function}" if access.function else "a function",
+        OP_WRITE_VALUE: "the write of a value",
+        OP_NATIVE: f"native function {access.function}" if access.function else "a native function",
     }
     return f"{names.get(access.kind, access.kind)} {does} {on}"
 
@@ -131,29 +155,31 @@ def reason(f: Finding) -> str:
         frames = f.wait.frames
         wait = f" at {frames[0]}" if frames else ""
     why = {
-        "never waited": f"{second} never waited for {first}",
-        "waited for another stream": (
+        WHY_NEVER_WAITED: f"{second} never waited for {first}",
+        WHY_WAITED_FOR_ANOTHER_STREAM: (
             f"{second} waited{wait} for {stream_label(f, f.wait) if f.wait else 'another stream'}, not for {first}"
         ),
-        "waited for its own record": f"{second} waited{wait} for an event that it has recorded itself, not for {first}",
-        "waited for an event without a record": (
+        WHY_WAITED_FOR_ITS_OWN_RECORD: (
+            f"{second} waited{wait} for an event that it has recorded itself, not for {first}"
+        ),
+        WHY_WAITED_FOR_AN_EVENT_WITHOUT_A_RECORD: (
             f"{second} waited{wait} for an event that was not recorded by then: such a wait orders nothing"
         ),
-        "waited for an older record": f"{second} waited{wait} for a record that {first} made before the {does}",
-        "waited before it was enqueued": f"{second} waited for {first}{wait}, before the {does} was enqueued",
-        "stream without order with the default stream": (
+        WHY_WAITED_FOR_AN_OLDER_RECORD: f"{second} waited{wait} for a record that {first} made before the {does}",
+        WHY_WAITED_BEFORE_IT_WAS_ENQUEUED: f"{second} waited for {first}{wait}, before the {does} was enqueued",
+        WHY_STREAM_WITHOUT_ORDER_WITH_THE_DEFAULT_STREAM: (
             f"{first if f.second.stream == 0 else second} is non-blocking: it takes no part in the order of the "
             "default stream"
         ),
-        "no path in the graph": "the graph has no path of edges between the two"
+        WHY_NO_PATH_IN_THE_GRAPH: "the graph has no path of edges between the two"
         if f.first.node or f.second.node
         else f"{second} did not wait for {first} in the capture: the graph has no path between them",
-        "host did not synchronize": f"the host never waited for {first}",
-        "host synchronized before it was enqueued": f"the host waited for {first} before the {does} was enqueued",
-        "host threads without order": (
+        WHY_HOST_DID_NOT_SYNCHRONIZE: f"the host never waited for {first}",
+        WHY_HOST_SYNCHRONIZED_BEFORE_IT_WAS_ENQUEUED: f"the host waited for {first} before the {does} was enqueued",
+        WHY_HOST_THREADS_WITHOUT_ORDER: (
             "they are accesses of different host threads, between which the runtime saw no order"
         ),
-        "source changed before the copy": (
+        WHY_SOURCE_CHANGED_BEFORE_THE_COPY: (
             "pinned memory is read when the stream gets there, and the host changed it without waiting for that"
         ),
     }.get(f.why, f.why)
@@ -162,7 +188,7 @@ def reason(f: Finding) -> str:
             "the function comes before the copy and may have made the change, or the host did, which would be a "
             "refill; only what the function writes can tell"
         )
-    if f.memory == GIVEN_OUT:
+    if f.memory == MEMORY_GIVEN_OUT_AGAIN_WHILE_IN_USE:
         why = f"the memory of the first was freed and given out again, in the order of {second}, and {why}"
     if f.devices:
         why += "; streams of two devices have no order of their own"

@@ -23,6 +23,7 @@ from .. import _native, _sites
 from .._core import _hostfunc
 from .._core._exit import exit_with
 from .._errors import ForkError, InvalidValueError, UnorderedAccessError
+from .._native._constants import CHECK_OBSERVE, CHECK_PAGES
 from .._records import CheckRecord, FindingRecord, decode
 from .._runtime import runtime
 from .._schedules.block import add_note
@@ -38,10 +39,6 @@ from .seen import Functions
 from .suppress import Rule, Rules, rules_of
 
 __all__ = ["UnorderedAccessWarning", "host_access", "prepare", "sanitize"]
-
-# Bits of the flags that the extension takes; the same numbers are in pybuild.
-_OBSERVE = 1
-_PAGES = 2
 
 _MODES = ("raise", "warn", "collect")
 
@@ -109,7 +106,7 @@ def _host_order() -> Any:
 def _flags(scopes: Iterable[_Scope]) -> int:
     flags = 0
     for scope in scopes:
-        flags |= scope.observe * _OBSERVE | scope.pages * _PAGES
+        flags |= scope.observe * CHECK_OBSERVE | scope.pages * CHECK_PAGES
     return flags
 
 

@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
+from .._native._constants import OP_RECORD, OP_WAIT, OP_WAIT_STREAM
 from .syntax import (
     FUNCTIONS,
     MAKERS,
@@ -38,9 +39,9 @@ _METHODS = {
 }  # fmt: skip
 #: The calls that enqueue operations of which a line may have several kinds.
 _CALLS_OF = {
-    "record": ("record", "record_event"),
-    "wait": ("wait", "wait_event", "stream_wait_event"),
-    "wait stream": ("wait_stream",),
+    OP_RECORD: ("record", "record_event"),
+    OP_WAIT: ("wait", "wait_event", "stream_wait_event"),
+    OP_WAIT_STREAM: ("wait_stream",),
 }
 #: Calls that make a context in which their argument is the current stream.
 _CONTEXTS = {"stream", "StreamContext", "StreamCtx", "stream_guard"}

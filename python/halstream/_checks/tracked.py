@@ -7,7 +7,8 @@ import sys
 import threading
 from typing import Any
 
-from .orderobjects import ACQUIRE, RELEASE, Number, number_of, report_order
+from .._native._constants import ORDER_ACQUIRE, ORDER_RELEASE
+from .orderobjects import Number, number_of, report_order
 
 __all__ = ["SIMPLE", "Lock", "RLock", "SimpleQueue", "raw_lock", "use"]
 
@@ -57,11 +58,11 @@ class _Tracked(metaclass=_Kind):
     def acquire(self, blocking: Any = True, timeout: Any = -1) -> Any:
         taken = self._raw.acquire(blocking, timeout)
         if taken:
-            report_order(ACQUIRE, self._number.value)
+            report_order(ORDER_ACQUIRE, self._number.value)
         return taken
 
     def release(self) -> None:
-        report_order(RELEASE, self._number.value)
+        report_order(ORDER_RELEASE, self._number.value)
         self._raw.release()
 
     def __enter__(self) -> Any:
@@ -94,12 +95,12 @@ class RLock(_Tracked):
 
     # What a condition calls around its waits.
     def _release_save(self) -> Any:
-        report_order(RELEASE, self._number.value)
+        report_order(ORDER_RELEASE, self._number.value)
         return self._raw._release_save()
 
     def _acquire_restore(self, state: Any) -> None:
         self._raw._acquire_restore(state)
-        report_order(ACQUIRE, self._number.value)
+        report_order(ORDER_ACQUIRE, self._number.value)
 
 
 class SimpleQueue(SIMPLE, metaclass=_Kind):  # type: ignore[misc]
@@ -111,7 +112,7 @@ class SimpleQueue(SIMPLE, metaclass=_Kind):  # type: ignore[misc]
         return SIMPLE() if cls is SimpleQueue and _for_library() else super().__new__(cls, *args, **kwargs)
 
     def put(self, item: Any, block: Any = True, timeout: Any = None) -> None:
-        report_order(RELEASE, number_of(self))
+        report_order(ORDER_RELEASE, number_of(self))
         super().put(item, block, timeout)
 
     def put_nowait(self, item: Any) -> None:
@@ -119,7 +120,7 @@ class SimpleQueue(SIMPLE, metaclass=_Kind):  # type: ignore[misc]
 
     def get(self, block: Any = True, timeout: Any = None) -> Any:
         item = super().get(block, timeout)
-        report_order(ACQUIRE, number_of(self))
+        report_order(ORDER_ACQUIRE, number_of(self))
         return item
 
     def get_nowait(self) -> Any:

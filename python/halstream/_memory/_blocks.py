@@ -13,14 +13,12 @@ from .._core._lookup import DEVICE, PINNED
 from .._core._reap import drain, lent, reap
 from .._core._stream import Stream
 from .._errors import ClosedError, OutOfMemoryError
+from .._native._constants import RELEASE_REUSABLE, RELEASE_TRACKED
 from .._runtime import runtime
 from ._copies import copy
 from ._exchange import Exchange, check_not_lent
 
 __all__ = ["DeviceMemory", "Memory", "PinnedMemory", "PooledMemory"]
-
-# What giving a block back waits for; the same numbers are in pybuild/block.go.
-RELEASE_REUSABLE, RELEASE_IN_ORDER, RELEASE_TRACKED = range(3)
 
 _block_new = _native.raw("block_new")
 _block_new_async = _native.raw("block_new_async")

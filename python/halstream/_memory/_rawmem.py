@@ -10,8 +10,9 @@ from .._core._device import ordinal
 from .._core._lookup import DEVICE, PAGEABLE, kind_of
 from .._core._stream import Stream
 from .._errors import InvalidHandleError, InvalidValueError
+from .._native._constants import RELEASE_IN_ORDER
 from .._runtime import runtime
-from ._blocks import RELEASE_IN_ORDER, Memory, PooledMemory
+from ._blocks import Memory, PooledMemory
 from ._copies import copy
 
 __all__ = [

@@ -6,10 +6,7 @@ from .. import _native
 from .._core._stream import Stream
 from ._copies import failed
 
-__all__ = ["ANY_BIT", "AT_LEAST", "EQUAL", "MISSING_BIT", "wait_value", "write_value"]
-
-#: What must hold of the 64 bits found and the value waited for; the same numbers are in hal/driver/value.go.
-AT_LEAST, EQUAL, ANY_BIT, MISSING_BIT = range(4)
+__all__ = ["wait_value", "write_value"]
 
 
 def write_value(stream: Stream, address: int, value: int) -> None:
@@ -56,8 +53,8 @@ def wait_value(stream: Stream, address: int, value: int, condition: int) -> None
     value : int
         From 0 to ``2**64 - 1``.
     condition : int
-        `AT_LEAST` (by the sign of the difference), `EQUAL`, `ANY_BIT` (set in both)
-        or `MISSING_BIT` (set in neither).
+        `CONDITION_AT_LEAST` (by the sign of the difference), `CONDITION_EQUAL`, `CONDITION_ANY_BIT` (set in both)
+        or `CONDITION_MISSING_BIT` (set in neither).
 
     Raises
     ------

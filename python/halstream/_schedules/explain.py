@@ -9,6 +9,17 @@ from typing import NamedTuple
 
 from .. import _native
 from .._checks.source import statement
+from .._native._constants import (
+    OP_OPEN_GATE,
+    OP_QUERY_EVENT,
+    OP_QUERY_STREAM,
+    OP_RECORD,
+    OP_SYNCHRONIZE_DEVICE,
+    OP_SYNCHRONIZE_EVENT,
+    OP_SYNCHRONIZE_STREAM,
+    OP_WAIT,
+    OP_WAIT_STREAM,
+)
 from .._records import Range
 from .._sites import Frame
 from .._traces import log as _log
@@ -37,12 +48,12 @@ _NEAR = 3
 
 # What the host does, in a word.
 _CALLS = {
-    "synchronize stream": "synchronize",
-    "synchronize event": "synchronize",
-    "synchronize device": "synchronize",
-    "query stream": "query",
-    "query event": "query",
-    "open gate": "opening of a gate",
+    OP_SYNCHRONIZE_STREAM: "synchronize",
+    OP_SYNCHRONIZE_EVENT: "synchronize",
+    OP_SYNCHRONIZE_DEVICE: "synchronize",
+    OP_QUERY_STREAM: "query",
+    OP_QUERY_EVENT: "query",
+    OP_OPEN_GATE: "opening of a gate",
 }
 
 
@@ -313,11 +324,11 @@ def _target(hold: Hold) -> str:
 def _what(line: _log.Line) -> str:
     """Return an operation in words, with how many bytes it works on."""
     size = max(_log.size(line.reads), _log.size(line.writes))
-    if line.kind == "wait":
+    if line.kind == OP_WAIT:
         return f"wait for event {line.event}"
-    if line.kind == "wait stream":
+    if line.kind == OP_WAIT_STREAM:
         return f"wait for {_log.other_name(line)}"
-    if line.kind == "record":
+    if line.kind == OP_RECORD:
         return f"record of event {line.event}"
     return f"{line.kind} of {size} bytes" if size else line.kind
 

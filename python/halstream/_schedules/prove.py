@@ -20,6 +20,17 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
+from .._native._constants import (
+    OP_CALL,
+    OP_IF,
+    OP_KERNEL,
+    OP_LAUNCH,
+    OP_LAUNCH_GRAPH,
+    OP_NATIVE,
+    OP_REPORT,
+    OP_SWITCH,
+    OP_WHILE,
+)
 from .._records import OperationRecord, RangeRecord
 from .execution import Execution
 from .token import Hold, spec_text
@@ -238,7 +249,7 @@ def _conflicts(execution: Execution) -> Iterator[Pair]:
             continue
         yield from _asked(item, calls, execution.items)
         record = _own(records.get(ids.get(item, 0)))
-        if record is None or record["kind"] == "launch graph":
+        if record is None or record["kind"] == OP_LAUNCH_GRAPH:
             continue  # the nodes of a launch are operations of their own
         known = _known(record, execution.declared)
         if known and not (record["reads"] or record["writes"]):
@@ -253,7 +264,7 @@ def _conflicts(execution: Execution) -> Iterator[Pair]:
 
 def _own(record: OperationRecord | None) -> OperationRecord | None:
     """Return a record with what the operation touches by itself."""
-    if record is not None and record["kind"] in ("if", "while", "switch"):
+    if record is not None and record["kind"] in (OP_IF, OP_WHILE, OP_SWITCH):
         # Reads its condition, the first of its ranges; the nodes of its bodies are operations of their own.
         return {**record, "reads": record["reads"][:1], "writes": []}
     return record
@@ -261,9 +272,9 @@ def _own(record: OperationRecord | None) -> OperationRecord | None:
 
 def _known(record: OperationRecord, declared: frozenset[int]) -> bool:
     """Whether an operation works on nothing but what its record says."""
-    if record["kind"] in ("call", "report"):
+    if record["kind"] in (OP_CALL, OP_REPORT):
         return record["token"] in declared
-    return record["kind"] not in ("native", "launch", "kernel") or bool(record["reads"] or record["writes"])
+    return record["kind"] not in (OP_NATIVE, OP_LAUNCH, OP_KERNEL) or bool(record["reads"] or record["writes"])
 
 
 def _conflict(one: OperationRecord | None, two: OperationRecord | None) -> bool:

@@ -6,6 +6,7 @@ from collections import defaultdict, deque
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from .._native._constants import OP_SYNCHRONIZE_DEVICE
 from .._traces.log import POOL, Line
 from .execution import Execution
 
@@ -108,7 +109,7 @@ def _may_be(call: _Call, line: Line, streams: Mapping[tuple[int, int], int]) -> 
     if call.kind != _kind(line) and (call.kind, _kind(line)) != (_QUERY, _SYNCHRONIZE):
         return False
     number = streams.get((line.device, line.stream), 0)
-    return line.kind in ("synchronize device", _OPEN) or not (call.stream and number) or call.stream == number
+    return line.kind in (OP_SYNCHRONIZE_DEVICE, _OPEN) or not (call.stream and number) or call.stream == number
 
 
 def _kind(line: Line) -> str:

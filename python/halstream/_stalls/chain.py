@@ -9,9 +9,19 @@ from typing import Any
 from .. import _sites
 from .._core import _hostfunc
 from .._core._context import ReportQueue
+from .._native._constants import (
+    NEED_EVENT,
+    NEED_FUNCTION,
+    NEED_GATE,
+    NEED_NATIVE,
+    NEED_ORDER,
+    NEED_REPORT,
+    NEED_STREAM,
+    NEED_VALUE,
+)
 from . import blocked as _blocked
 from . import waiters as _waiters
-from .waiters import EVENT, FUNCTION, GATE, NATIVE, ORDER, REPORT, STREAM, VALUE, Node, Picture
+from .waiters import Node, Picture
 
 __all__ = ["SHOWN", "Chain"]
 
@@ -122,29 +132,29 @@ class Chain:
         if node is None:
             return None
         site = _sites.site_line(node.site)
-        if not site and node.need == FUNCTION:
+        if not site and node.need == NEED_FUNCTION:
             site = _hostfunc.place_of(node.number)
-        made = f", made at {site}" if site and node.need == GATE else f", from {site}" if site else ""
+        made = f", made at {site}" if site and node.need == NEED_GATE else f", from {site}" if site else ""
         start = f"{node.title} has {node.pending} operation(s) pending; the first is "
         self.lines.append(start + (self._head(node) + made))
-        if node.need in (STREAM, ORDER):
+        if node.need in (NEED_STREAM, NEED_ORDER):
             return next((other for other in node.on if other in self.hopeless), None)
-        if node.need in (FUNCTION, REPORT):
+        if node.need in (NEED_FUNCTION, NEED_REPORT):
             return self._function(node)
-        if node.need == GATE:
+        if node.need == NEED_GATE:
             self.lines.append(f"gate {node.number} is closed, and nobody is left who could open it")
             self.advice = "Open the gate before the wait, or from a thread or a function that does not wait itself."
-        elif node.need == EVENT and node.on:
+        elif node.need == NEED_EVENT and node.on:
             late = self._title(node.on[0])
             self.lines.append(f"event {node.number} is not recorded yet: {late} does that, further behind")
             return node.on[0]
-        elif node.need == EVENT:
+        elif node.need == NEED_EVENT:
             self.lines.append(
                 f"event {node.number} is not recorded, and nobody is left who could record it; "
                 "a wait for an event of this kind waits for a record in the future"
             )
             self.advice = "Record the event before the host waits for a stream that waits for it."
-        elif node.need == NATIVE:
+        elif node.need == NEED_NATIVE:
             waits = self.picture.native_waits.get(node.number, "something")
             self.lines.append(f"the function, on thread {node.number} of the system, waits for {waits}")
             self.advice = (
@@ -152,7 +162,7 @@ class Chain:
                 if waits == "a signal"
                 else "Give the function what it waits for before the host waits, or from a thread that does not."
             )
-        elif node.need == VALUE:
+        elif node.need == NEED_VALUE:
             self.lines.append(
                 f"the value at {node.number:#x} is not what the stream waits for, and nobody is left who could write it"
             )
@@ -160,29 +170,29 @@ class Chain:
         return None
 
     def _head(self, node: Node) -> str:
-        if node.need == ORDER:
+        if node.need == NEED_ORDER:
             return f"{node.head}, which the order of the legacy default stream holds back"
-        if node.need == FUNCTION:
+        if node.need == NEED_FUNCTION:
             return f"the function {_sites.function_line(self._find(node))}"
         return node.head
 
     def _find(self, node: Node) -> Any:
         """Return the function at the head of a stream."""
         picture = self.picture
-        runs = (picture.calls if node.need == FUNCTION else picture.reports).get(node.number)
+        runs = (picture.calls if node.need == NEED_FUNCTION else picture.reports).get(node.number)
         if runs is not None:
             return picture.running[runs].function
-        if node.need == REPORT:
+        if node.need == NEED_REPORT:
             return ReportQueue._tasks.get(node.number)
         return _hostfunc.function_of(node.number)
 
     def _function(self, node: Node) -> Any:
         """Add who should run the function at the head of a stream; return the thread that does."""
         picture = self.picture
-        runs = (picture.calls if node.need == FUNCTION else picture.reports).get(node.number)
+        runs = (picture.calls if node.need == NEED_FUNCTION else picture.reports).get(node.number)
         if runs is not None:
             return runs
-        if node.need == REPORT:
+        if node.need == NEED_REPORT:
             self.lines.append("no thread takes the reports of this stream")
             self.advice = "Let a thread process the reports while the host waits for the stream."
             return None

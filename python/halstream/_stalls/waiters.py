@@ -9,15 +9,13 @@ from typing import Any, NamedTuple
 
 from .. import _native
 from .._core import _context, _hostfunc
+from .._native._constants import NEED_NATIVE, NEED_NOTHING
 from .._records import BusyRecord, GraphRecord, PartyRecord, PlaceRecord, StateRecord, WaitRecord, decode, encode
 from . import actors as _actors
 from . import blocked as _blocked
 from .blocked import Block
 
 __all__ = ["Node", "Picture", "Running", "mark", "take"]
-
-# Needs of the operation at the head of a stream; the same numbers are in hal/driver/graph.go.
-NOTHING, GATE, EVENT, STREAM, ORDER, FUNCTION, REPORT, VALUE, NATIVE = range(9)
 
 #: A stream: its device and its number there.
 Name = tuple[int, int]
@@ -75,7 +73,7 @@ class Picture:
         #: What native functions that will never go on by themselves wait for, by thread.
         self.native_waits: dict[int, str] = {}
         for node in self.streams.values():
-            if node.need == NATIVE and (why := _actors.waits_for_ever(node.number)):
+            if node.need == NEED_NATIVE and (why := _actors.waits_for_ever(node.number)):
                 self.native_waits[node.number] = why
         self.calls: dict[int, int] = {}  #: token -> the thread that runs it
         self.reports: dict[int, int] = {}
@@ -117,7 +115,7 @@ class Picture:
 
     def _moving(self) -> bool:
         return not self.quiet or any(
-            node.need == NOTHING or (node.need == NATIVE and node.number not in self.native_waits)
+            node.need == NEED_NOTHING or (node.need == NEED_NATIVE and node.number not in self.native_waits)
             for node in self.streams.values()
         )
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from .._native._constants import OP_ALLOCATE, OP_FREE, OP_WAIT_STREAM
 from .._records import ExecutionRecord, OperationRecord, Range, ranges
 
 __all__ = ["POOL", "Line", "other_name", "parse", "parse_executed", "size", "title"]
 
 #: Kinds of lines about stream-ordered allocation and free, which enqueue nothing.
-POOL = frozenset({"allocate", "free"})
+POOL = frozenset({OP_ALLOCATE, OP_FREE})
 
 
 class Line(NamedTuple):
@@ -60,7 +61,7 @@ def title(line: Line) -> str:
     """Return the name of an operation, such as ``'wait event 3'`` or ``'aten::addmm'``."""
     if line.name:
         return line.name
-    if line.kind == "wait stream":
+    if line.kind == OP_WAIT_STREAM:
         return "wait " + other_name(line)
     if line.event:
         return f"{line.kind.removesuffix(' event')} event {line.event}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 
+from .._native._constants import OP_GATE, OP_RECORD, OP_RESET, OP_WAIT, OP_WAIT_STREAM
 from .log import POOL, Line, other_name
 
 __all__ = ["Releases"]
@@ -25,20 +26,20 @@ class Releases:
         self._records: dict[int, list[tuple[int, int, Line]]] = {}
         self._before: dict[int, Line] = {}
         # Events that are set and reset: a wait is released by the record that set them.
-        self._settable = {line.event for line in log if line.kind == "reset"}
+        self._settable = {line.event for line in log if line.kind == OP_RESET}
         newest: dict[tuple[int, int], Line] = {}
         for line in log:
             if line.host or line.kind in POOL:
                 continue
-            if line.kind == "record":
+            if line.kind == OP_RECORD:
                 self._made[line.event, line.version] = line
                 if line.id in times:
                     self._records.setdefault(line.event, []).append((times[line.id][1], line.id, line))
-            elif line.kind == "wait":
+            elif line.kind == OP_WAIT:
                 self.waits[line.id] = line
                 if not line.version:
                     self._settable.add(line.event)  # waited for before it was recorded
-            elif line.kind == "wait stream":
+            elif line.kind == OP_WAIT_STREAM:
                 self.waits[line.id] = line
                 if (other := (line.other_device, line.other)) in newest:
                     self._before[line.id] = newest[other]
@@ -48,7 +49,7 @@ class Releases:
 
     def of(self, wait: Line) -> Line | None:
         """Return the operation that releases a wait, None where there was or is none."""
-        if wait.kind == "wait stream":
+        if wait.kind == OP_WAIT_STREAM:
             return self._before.get(wait.id)
         if wait.event not in self._settable:
             return self._made.get((wait.event, wait.version))
@@ -63,7 +64,7 @@ class Releases:
             origin = self.of(line)
             known = origin is not None and origin.id in self._times
             if until is None or (known and origin is not None and self._times[origin.id][1] > since):
-                return "waits for " + (f"event {line.event}" if line.kind == "wait" else other_name(line))
-        if line.kind == "gate" and (until is None or until - since >= _NOTICEABLE_NS):
+                return "waits for " + (f"event {line.event}" if line.kind == OP_WAIT else other_name(line))
+        if line.kind == OP_GATE and (until is None or until - since >= _NOTICEABLE_NS):
             return "waits for a gate"
         return "waits for its turn" if until is not None and until - since >= _NOTICEABLE_NS else ""

@@ -5,6 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TypedDict
 
+from .._native._constants import (
+    OP_RECORD,
+    OP_SYNCHRONIZE_DEVICE,
+    OP_SYNCHRONIZE_EVENT,
+    OP_SYNCHRONIZE_STREAM,
+    OP_WAIT,
+    OP_WAIT_STREAM,
+)
 from .._sites import Frame
 from . import log as _log
 from .log import Line
@@ -68,9 +76,9 @@ def what(line: Line) -> str:
 
 
 def _waited_for(line: Line) -> str:
-    if line.kind == "synchronize event":
+    if line.kind == OP_SYNCHRONIZE_EVENT:
         return f"event {line.event}"
-    if line.kind == "synchronize stream":
+    if line.kind == OP_SYNCHRONIZE_STREAM:
         return f"stream {line.stream}" if line.stream else "the default stream"
     return line.kind.removeprefix("synchronize ")
 
@@ -94,15 +102,15 @@ def after(lines: Iterable[Line], index: Callable[[Line], int]) -> dict[int, list
     found: dict[int, list[int]] = {}
     for line in lines:
         here, stream = index(line), (line.device, line.stream)
-        if line.kind == "record":
+        if line.kind == OP_RECORD:
             records[line.event, line.version] = here
-        if line.kind in ("wait", "synchronize event"):
+        if line.kind in (OP_WAIT, OP_SYNCHRONIZE_EVENT):
             ends = [records.get((line.event, line.version), -1)]
-        elif line.kind == "wait stream":
+        elif line.kind == OP_WAIT_STREAM:
             ends = [latest.get((line.other_device, line.other), -1)]
-        elif line.kind == "synchronize stream":
+        elif line.kind == OP_SYNCHRONIZE_STREAM:
             ends = [latest.get(stream, -1)]
-        elif line.kind == "synchronize device":
+        elif line.kind == OP_SYNCHRONIZE_DEVICE:
             ends = [at for (device, _), at in latest.items() if device == line.device]
         else:
             ends = []

@@ -13,6 +13,16 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
+from .._native._constants import (
+    OP_ALLOCATE,
+    OP_EMPTY,
+    OP_FREE,
+    OP_FREE_MEMORY,
+    OP_GRAPH,
+    OP_NEW_MEMORY,
+    OP_NEW_STREAM,
+    OP_WAIT_STREAM,
+)
 from .._records import ExecutionRecord, OperationRecord
 from .._sites import real_torch
 from .log import POOL, Line, other_name, parse, parse_executed, size, title
@@ -23,7 +33,7 @@ __all__ = ["Counter", "Slice", "Timeline", "Track", "lay_out"]
 # Many programs make an event for each record; nothing happens then.
 _UNTOLD = frozenset({"new event", "close event"})
 
-_MEMORY = POOL | {"new memory", "free memory"}
+_MEMORY = POOL | {OP_NEW_MEMORY, OP_FREE_MEMORY}
 
 Times = dict[int, tuple[int, int]]
 
@@ -116,7 +126,7 @@ def lay_out(
     tick = tick or _nothing
     timeline = Timeline()
     streams = _streams(log)
-    made = {(line.device, line.stream) for line in log if line.kind == "new stream"}
+    made = {(line.device, line.stream) for line in log if line.kind == OP_NEW_STREAM}
     releases = Releases(log, times)
     for (device, index), operations in sorted(streams.items()):
         group = real_torch.device(device)
@@ -146,7 +156,7 @@ def _stream_name(device: int, index: int, made: set[tuple[int, int]]) -> str:
 def _nodes(timeline: Timeline, log: list[Line], times: Times | None, made: set[tuple[int, int]]) -> None:
     """Add the nodes of launches of graphs, each branch on a track of its own; `times` is None without executions."""
     for line in log:
-        if not line.launch or line.kind in ("empty", "graph"):
+        if not line.launch or line.kind in (OP_EMPTY, OP_GRAPH):
             continue
         group = real_torch.device(line.device)
         name = f"{group} / {_stream_name(line.device, line.stream, made)} / branch {line.branch}"
@@ -174,7 +184,7 @@ def _slice(track: int, category: str, line: Line, begin: int, end: int | None) -
         made.args["bytes read"] = size(line.reads)
     if line.writes:
         made.args["bytes written"] = size(line.writes)
-    if line.kind == "wait stream":
+    if line.kind == OP_WAIT_STREAM:
         made.args["waits for"] = other_name(line)
     if line.token:
         made.args["token"] = line.token
@@ -298,9 +308,9 @@ def _lives(log: list[Line], ends: _Ends) -> Iterator[_Life]:
             if start in alive:
                 made, size = alive.pop(start)
                 # Freed in stream order it is in use until the stream gets there.
-                end = max(line.time, ends.before(line)) if line.kind == "free" else line.time
+                end = max(line.time, ends.before(line)) if line.kind == OP_FREE else line.time
                 yield _Life(made.time, end, size, made)
-            if line.kind in {"new memory", "allocate"}:
+            if line.kind in {OP_NEW_MEMORY, OP_ALLOCATE}:
                 alive[start] = line, nbytes
     for made, size in alive.values():
         yield _Life(made.time, None, size, made)

@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 from ..._memory import _stream_values as values
+from ..._native._constants import (
+    CONDITION_ANY_BIT,
+    CONDITION_AT_LEAST,
+    CONDITION_EQUAL,
+    CONDITION_MISSING_BIT,
+)
 from .. import _codes as codes
 from .. import constants as c
 from .._call import command
@@ -12,10 +18,10 @@ from ._memory import given
 __all__ = ["value_wait", "value_write"]
 
 _CONDITIONS = {
-    c.ACL_STREAM_WAIT_VALUE_GEQ: values.AT_LEAST,
-    c.ACL_STREAM_WAIT_VALUE_EQ: values.EQUAL,
-    c.ACL_STREAM_WAIT_VALUE_AND: values.ANY_BIT,
-    c.ACL_STREAM_WAIT_VALUE_NOR: values.MISSING_BIT,
+    c.ACL_STREAM_WAIT_VALUE_GEQ: CONDITION_AT_LEAST,
+    c.ACL_STREAM_WAIT_VALUE_EQ: CONDITION_EQUAL,
+    c.ACL_STREAM_WAIT_VALUE_AND: CONDITION_ANY_BIT,
+    c.ACL_STREAM_WAIT_VALUE_NOR: CONDITION_MISSING_BIT,
 }
 
 

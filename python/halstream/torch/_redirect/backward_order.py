@@ -11,7 +11,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from ..._checks.orderobjects import ACQUIRE, RELEASE, Number, report_order
+from ..._checks.orderobjects import Number, report_order
+from ..._native._constants import ORDER_ACQUIRE, ORDER_RELEASE
 from .patches import Patches
 
 __all__ = ["BackwardOrder"]
@@ -35,7 +36,7 @@ class BackwardOrder:
             self._module.observe_backward_waits(None)
             self._patches.undo()
             return
-        self._module.observe_backward_waits(lambda: report_order(RELEASE, self._waited.value))
+        self._module.observe_backward_waits(lambda: report_order(ORDER_RELEASE, self._waited.value))
         autograd = self._torch.autograd
         run = self._running(autograd.graph._engine_run_backward)
         for module in (autograd.graph, autograd):
@@ -45,7 +46,7 @@ class BackwardOrder:
         @functools.wraps(run)
         def _engine_run_backward(*args: Any, **kwargs: Any) -> Any:
             done = run(*args, **kwargs)
-            report_order(ACQUIRE, self._waited.value)
+            report_order(ORDER_ACQUIRE, self._waited.value)
             return done
 
         return _engine_run_backward

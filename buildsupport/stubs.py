@@ -1,30 +1,18 @@
-"""Writes the stubs of the extension from the exported functions of pybuild.
+"""The stubs of the extension, made from the exported functions of pybuild.
 
-They are python/halstream/_halstream.pyi, and _native/_functions.pyi with the
-names and types that the rest of the package uses.
-
-Usage: python tools/stubs.py [--check]
-
-With ``--check`` nothing is written: the stubs must be up to date, and the
-extension that this Python imports must have exactly the stub's functions with
-exactly their parameters.
+They are halstream/_halstream.pyi, and halstream/_native/_functions.pyi with the
+names and types that the rest of the package uses. The build writes both.
 """
 
-from __future__ import annotations
-
-import inspect
 import re
-import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-STUB = ROOT / "python" / "halstream" / "_halstream.pyi"
-FUNCTIONS = ROOT / "python" / "halstream" / "_native" / "_functions.pyi"
 TYPES = {"int64": "int", "uint64": "int", "float64": "float", "bool": "bool", "string": "str"}
 
 HEAD = '''"""The extension, compiled from the Go package pybuild; only the package _native imports it.
 
-Written by tools/stubs.py, one function a line.
+Written by the build, one function a line.
 """
 
 # fmt: off
@@ -38,7 +26,7 @@ api: Any  # a capsule with the functions of halstream.h
 
 FUNCTIONS_HEAD = '''"""The functions of the extension as the package _native gives them.
 
-There is no such module when a program runs. Written by tools/stubs.py, one function a line.
+There is no such module when a program runs. Written by the build, one function a line.
 """
 
 # fmt: off
@@ -107,39 +95,8 @@ def functions_stub() -> str:
     return FUNCTIONS_HEAD + "".join(calls) + "".join(overloads)
 
 
-def compare() -> list[str]:
-    """Return how the extension that Python imports differs from the stub."""
-    from halstream import _halstream as extension
-
-    wrong = []
-    wanted = {f"pybuild_{name}": [p for p, _ in params] for name, (params, _) in functions().items()}
-    there = {name for name in dir(extension) if name.startswith("pybuild_")}
-    wrong += [f"the extension has no {name}" for name in sorted(wanted.keys() - there)]
-    wrong += [f"the extension has {name}, the stub does not" for name in sorted(there - wanted.keys())]
-    for name in sorted(wanted.keys() & there):
-        # gopy may rename parameters; their number is what callers depend on.
-        have = list(inspect.signature(getattr(extension, name)).parameters)
-        if len(have) != len(wanted[name]):
-            wrong.append(f"{name}{tuple(have)} in the extension, {tuple(wanted[name])} in the stub")
-    return wrong
-
-
-def main(arguments: list[str]) -> int:
-    if arguments not in ([], ["--check"]):
-        raise SystemExit("usage: stubs.py [--check]")
-    texts = {STUB: stub(), FUNCTIONS: functions_stub()}
-    if not arguments:
-        for path, text in texts.items():
-            path.write_text(text)
-        return 0
-    wrong = compare()
-    for path, text in texts.items():
-        if not path.exists() or path.read_text() != text:
-            wrong.insert(0, f"{path.relative_to(ROOT)} is out of date: run python tools/stubs.py")
-    for line in wrong:
-        print(f"stubs: {line}", file=sys.stderr)
-    return 1 if wrong else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+def write(package: Path) -> None:
+    """Write both stubs into a folder that is, or becomes, the package halstream."""
+    (package / "_native").mkdir(parents=True, exist_ok=True)
+    (package / "_halstream.pyi").write_text(stub())
+    (package / "_native" / "_functions.pyi").write_text(functions_stub())

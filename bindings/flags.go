@@ -1,0 +1,43 @@
+// Package bindings holds what every way into the core shares: the extension for Python, the functions
+// of halstream.h and libascendcl.
+//
+// The constants here are those that callers in other languages pass as plain numbers. The program
+// constants writes them, and the texts of kinds and reasons, as a Python module when the extension is
+// built, so that no number or text stands in two languages.
+package bindings
+
+// Bits of the flags that an event is created with. Bits from EventKindShift on are its [hal.EventKind].
+const (
+	EventTiming       = 1
+	EventBlockingSync = 2
+	EventInterprocess = 4
+	EventNotWaitable  = 16
+	EventExternal     = 32
+	EventKindShift    = 8
+)
+
+// Bits of the flags that a stream is created with.
+const (
+	StreamNonBlocking = 1
+	StreamBlockHost   = 2
+)
+
+// Bits of the flags that a check begins with.
+const (
+	CheckObserve = 1 // compare memory around functions that do not declare what they write
+	CheckPages   = 2 // see accesses by the protection of pages
+)
+
+// Release says what the release of a block of memory waits for.
+const (
+	ReleaseReusable = iota // work of other streams, unless the program is checked
+	ReleaseInOrder         // nothing
+	ReleaseTracked         // work of other streams, always
+)
+
+// Await says what an event loop has to do for a wait that has begun.
+const (
+	AwaitDone   = iota // nothing: what was waited for is done
+	AwaitNotice        // wait for the notice of the wait's number
+	AwaitLook          // ask again and again: under a schedule nothing moves by itself
+)
