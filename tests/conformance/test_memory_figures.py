@@ -292,7 +292,8 @@ def test_X7_a_later_run_does_not_see_what_an_earlier_one_left() -> None:
 HELD = """
     import threading
     import halstream as hs, numpy as np
-    from halstream._memory._stream_values import EQUAL, wait_value
+    from halstream._memory._stream_values import wait_value
+    from halstream._native._constants import CONDITION_EQUAL
     s = hs.Stream()
     flag = hs.pinned_empty(1, np.uint64)
     flag[0] = 0
@@ -310,7 +311,7 @@ HELD = """
     "hold",
     [
         "gate = hs.testing.Gate(s)",
-        "wait_value(s, flag.ctypes.data, 1, EQUAL)",
+        "wait_value(s, flag.ctypes.data, 1, CONDITION_EQUAL)",
         "s.call(threading.Event().wait, 0.5); gate = hs.testing.Gate(s)",
     ],
     ids=["gate", "value", "gate_behind_a_function"],

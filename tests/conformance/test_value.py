@@ -10,7 +10,8 @@ import halstream as hs
 import numpy as np
 import pytest
 from halstream import _memory as memory
-from halstream._memory._stream_values import ANY_BIT, AT_LEAST, EQUAL, MISSING_BIT, wait_value, write_value
+from halstream._memory._stream_values import wait_value, write_value
+from halstream._native._constants import CONDITION_ANY_BIT, CONDITION_AT_LEAST, CONDITION_EQUAL, CONDITION_MISSING_BIT
 from halstream._schedules.block import schedule
 
 LIMIT = 10.0
@@ -40,11 +41,11 @@ def test_M19_a_value_is_written_in_the_order_of_the_stream(hold: Hold) -> None:
 @pytest.mark.parametrize(
     ("condition", "wanted", "before", "after"),
     [
-        (AT_LEAST, 5, 4, 6),
-        (AT_LEAST, 2, 2**64 - 1, 3),
-        (EQUAL, 5, 6, 5),
-        (ANY_BIT, 6, 9, 2),
-        (MISSING_BIT, 1, 2**64 - 2, 2**64 - 4),
+        (CONDITION_AT_LEAST, 5, 4, 6),
+        (CONDITION_AT_LEAST, 2, 2**64 - 1, 3),
+        (CONDITION_EQUAL, 5, 6, 5),
+        (CONDITION_ANY_BIT, 6, 9, 2),
+        (CONDITION_MISSING_BIT, 1, 2**64 - 2, 2**64 - 4),
     ],
 )
 def test_M19_a_stream_waits_for_a_value_that_another_writes(
@@ -69,7 +70,7 @@ def test_M19_a_stream_waits_for_a_value_that_another_writes(
 
 def test_M19_what_the_program_writes_is_noticed_while_it_waits(settle: Callable[[], None]) -> None:
     (number, address), s = cell(), hs.Stream()
-    wait_value(s, address, 7, EQUAL)
+    wait_value(s, address, 7, CONDITION_EQUAL)
     settle()
     assert not s.query()
     number[0] = 7
@@ -85,7 +86,7 @@ def test_M19_what_another_thread_writes_ends_a_synchronize_that_has_begun() -> N
 
     writer = threading.Thread(target=write)
     writer.start()
-    wait_value(s, address, 7, EQUAL)
+    wait_value(s, address, 7, CONDITION_EQUAL)
     about.set()
     s.synchronize(timeout=LIMIT)
     writer.join(LIMIT)
@@ -98,18 +99,18 @@ def test_M19_it_holds_under_schedules(spec: str) -> None:
     with schedule(spec):
         (number, address), a, b = cell(), hs.Stream(), hs.Stream()
         ran: list[str] = []
-        wait_value(a, address, 1, AT_LEAST)
+        wait_value(a, address, 1, CONDITION_AT_LEAST)
         a.call(ran.append, "a")
         b.call(ran.append, "b")
         write_value(b, address, 1)
         a.synchronize(timeout=LIMIT)
         assert ran == ["b", "a"]
-        wait_value(a, address, 2, EQUAL)
+        wait_value(a, address, 2, CONDITION_EQUAL)
         a.call(ran.append, "c")
         number[0] = 2  # by the host itself, between two calls
         a.synchronize(timeout=LIMIT)
         assert ran == ["b", "a", "c"]
-        wait_value(a, address, 3, EQUAL)
+        wait_value(a, address, 3, CONDITION_EQUAL)
         b.call(lambda: number.__setitem__(0, 3))
         a.synchronize(timeout=LIMIT)
         b.synchronize(timeout=LIMIT)
@@ -119,7 +120,7 @@ def test_M19_it_holds_under_schedules(spec: str) -> None:
 def test_M19_the_device_continues_while_the_program_waits_outside_the_runtime() -> None:
     with schedule("latest"):
         (number, address), s, ran = cell(), hs.Stream(), threading.Event()
-        wait_value(s, address, 1, EQUAL)
+        wait_value(s, address, 1, CONDITION_EQUAL)
         s.call(ran.set)
         number[0] = 1
         assert ran.wait(LIMIT)
@@ -132,7 +133,7 @@ def test_M19_a_value_lies_in_device_or_pinned_memory_of_the_streams_device() -> 
         with pytest.raises(hs.InvalidValueError):
             write_value(s, address, 1)
         with pytest.raises(hs.InvalidValueError):
-            wait_value(s, address, 1, EQUAL)
+            wait_value(s, address, 1, CONDITION_EQUAL)
     for condition in (-1, 4, 2**40):
         with pytest.raises(hs.InvalidValueError, match="condition"):
             wait_value(s, block.ptr, 1, condition)
@@ -141,14 +142,14 @@ def test_M19_a_value_lies_in_device_or_pinned_memory_of_the_streams_device() -> 
             write_value(s, block.ptr, value)
     far = memory.DeviceMemory(8, 1)
     with pytest.raises(hs.WrongDeviceError):
-        wait_value(s, far.ptr, 1, EQUAL)
+        wait_value(s, far.ptr, 1, CONDITION_EQUAL)
     with pytest.raises(TypeError):
         write_value(None, block.ptr, 1)  # type: ignore[arg-type]
 
 
 def test_L2_a_closed_stream_still_waits_for_a_value() -> None:
     (_, address), s, ran = cell(), hs.Stream(), threading.Event()
-    wait_value(s, address, 1, EQUAL)
+    wait_value(s, address, 1, CONDITION_EQUAL)
     s.call(ran.set)
     s.close()
     other = hs.Stream()

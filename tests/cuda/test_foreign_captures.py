@@ -190,7 +190,7 @@ def test_G1_a_wait_is_refused_where_a_library_captures(wait: str, code: int, run
         ("x.copy_from(p, s)", "del p; gc.collect(); hs.pinned_empty(64, 'u1')"),
         ("x.record_stream(s); x.fill(1, s)", "del x; gc.collect(); hs.empty(64, 'u1')"),
         ("write_value(s, v.ctypes.data, 1)", "s.describe(); hs.Stream()"),
-        ("wait_value(s, v.ctypes.data, 0, AT_LEAST)", "s.describe(); hs.Stream()"),
+        ("wait_value(s, v.ctypes.data, 0, CONDITION_AT_LEAST)", "s.describe(); hs.Stream()"),
         ("z = hs.empty(64, 'u1', stream=s); z.fill(1, s); del z; gc.collect()", "hs.Stream(); s.describe()"),
     ],
 )
@@ -201,7 +201,8 @@ def test_S3_looks_of_the_runtime_do_not_break_the_capture_of_a_library(
     run_program(
         BEGIN.format(mode=mode)
         + f"""
-    from halstream._memory._stream_values import AT_LEAST, wait_value, write_value
+    from halstream._memory._stream_values import wait_value, write_value
+    from halstream._native._constants import CONDITION_AT_LEAST
     p = hs.pinned_empty(64, "u1")
     v = hs.pinned_empty(4, "i8")
     v[:] = 0

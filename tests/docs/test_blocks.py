@@ -156,7 +156,8 @@ def test_named_files_exist() -> None:
 
 
 def test_named_environment_variables_are_read() -> None:
-    sources = (p for folder in ("hal", "pybuild", "libascendcl", "cuda", "ascend") for p in (ROOT / folder).rglob("*.go"))
+    folders = ("hal", "bindings", "pybuild", "libascendcl", "cuda", "ascend")
+    sources = (p for folder in folders for p in (ROOT / folder).rglob("*.go"))
     code = [p for p in sources if not p.name.endswith("_test.go")]
     code += (ROOT / "python" / "halstream").rglob("*.py")
     read = {name for path in code for name in re.findall(r'"(HALSTREAM_\w+)"', path.read_text())}

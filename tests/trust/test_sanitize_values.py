@@ -5,7 +5,8 @@ from __future__ import annotations
 import halstream as hs
 import numpy as np
 import pytest
-from halstream._memory._stream_values import AT_LEAST, EQUAL, wait_value, write_value
+from halstream._memory._stream_values import wait_value, write_value
+from halstream._native._constants import CONDITION_AT_LEAST, CONDITION_EQUAL
 
 LIMIT = 10.0
 
@@ -26,7 +27,7 @@ def test_V5_what_is_before_the_write_is_ordered_and_what_is_behind_it_is_not() -
         x.fill(1, a)
         write_value(a, flag.ptr, 1)
         y.fill(1, a)
-        wait_value(b, flag.ptr, 1, AT_LEAST)
+        wait_value(b, flag.ptr, 1, CONDITION_AT_LEAST)
         x.fill(2, b)
         y.fill(2, b)
         a.synchronize(timeout=LIMIT)
@@ -39,7 +40,7 @@ def test_V5_a_wait_enqueued_before_the_write() -> None:
     a, b = hs.Stream(non_blocking=True), hs.Stream(non_blocking=True)
     x, flag = hs.empty(4, np.uint8), _zero()
     with hs.sanitize():
-        wait_value(b, flag.ptr, 1, EQUAL)
+        wait_value(b, flag.ptr, 1, CONDITION_EQUAL)
         x.fill(2, b)
         x.fill(1, a)
         write_value(a, flag.ptr, 1)

@@ -15,7 +15,8 @@ import halstream as hs
 import halstream.cupy.cuda as cupy
 import numpy as np
 import pytest
-from halstream._memory._stream_values import EQUAL, wait_value, write_value
+from halstream._memory._stream_values import wait_value, write_value
+from halstream._native._constants import CONDITION_EQUAL
 from halstream._stalls import stall as _stall
 from halstream.testing import Gate
 from stall_help import LIMIT, Looks, chain, in_thread, looks, place, schedule  # noqa: F401
@@ -46,7 +47,7 @@ def test_W1_a_gate_that_is_never_opened() -> None:
 @pytest.mark.usefixtures("schedule")
 def test_W1_a_value_that_is_never_written() -> None:
     s, cell = hs.Stream(), hs.zeros(1, np.uint64)
-    wait_value(s, cell.ptr, 1, EQUAL)
+    wait_value(s, cell.ptr, 1, CONDITION_EQUAL)
     with pytest.raises(hs.StallError) as exc:
         s.synchronize()
     chain(exc, "the first is", f"a wait for the value at {cell.ptr:#x}", "nobody is left who could write it")
