@@ -9,9 +9,10 @@ import os
 import runpy
 import sys
 import threading
+import traceback
 import types
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.machinery import ModuleSpec
 from types import CodeType, TracebackType
 from typing import TYPE_CHECKING, NamedTuple
@@ -148,10 +149,27 @@ def _code(exc: SystemExit) -> int:
 
 
 def _join() -> None:
-    """Wait for threads as the interpreter does before it ends."""
-    own = threading.current_thread()
-    while waiting := [t for t in threading.enumerate() if t is not own and not t.daemon and t.is_alive()]:
-        waiting[0].join()
+    """Do what the interpreter does first when it ends: end the pools of threads, and wait for the other threads.
+
+    Libraries leave executors that nobody shuts down. The interpreter calls what such modules have registered with
+    `threading`, which ends their threads, and only then waits for threads; ``threading._shutdown`` would do the same,
+    but takes the main thread for ended afterwards. Whoever registers something after that is refused, as there.
+    """
+    registered: list[Callable[[], None]] = threading._threading_atexits  # type: ignore[attr-defined]
+    threading._SHUTTING_DOWN = True  # type: ignore[attr-defined]
+    try:
+        while registered:
+            end = registered.pop()
+            try:
+                end()
+            except Exception as exc:
+                where = f"Exception ignored in: {end!r}"
+                print(where, *traceback.format_exception(exc), sep="\n", end="", file=sys.stderr)
+        own = threading.current_thread()
+        while waiting := [t for t in threading.enumerate() if t is not own and not t.daemon and t.is_alive()]:
+            waiting[0].join()
+    finally:
+        threading._SHUTTING_DOWN = False  # type: ignore[attr-defined]
 
 
 def print_exception(exc: BaseException, script: str) -> None:
