@@ -62,6 +62,89 @@ def test_gradients_have_the_name_of_their_parameter(torch: Any) -> None:
     assert found.parameter == "layer.1.bias.grad"
 
 
+def _wrapping(torch: Any, inner: Any, attributes: Any = lambda: (["inner"], None)) -> Any:
+    """Return a parameter that wraps another tensor and has no memory itself, as DTensor and quantized weights do."""
+
+    class Wrapper(torch.Tensor):  # type: ignore[misc]
+        @staticmethod
+        def __new__(cls: Any, inner: Any) -> Any:
+            return torch.Tensor._make_wrapper_subclass(
+                cls, inner.shape, dtype=inner.dtype, device=inner.device, requires_grad=False
+            )
+
+        def __init__(self, inner: Any) -> None:
+            self.inner = inner
+
+        def __tensor_flatten__(self) -> Any:
+            return attributes()
+
+        @staticmethod
+        def __tensor_unflatten__(inner: Any, *rest: Any) -> Any:
+            return Wrapper(inner["inner"])
+
+        @classmethod
+        def __torch_dispatch__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            if function is torch.ops.aten.detach.default:  # so that a Parameter of it can be made
+                return Wrapper(args[0].inner)
+            raise NotImplementedError(str(function))
+
+    return torch.nn.Parameter(Wrapper(inner), requires_grad=False)
+
+
+def _race_on(torch: Any, memory: Any) -> Any:
+    """Return the one finding about a tensor that changes on one stream and is read on another."""
+    side = torch.cuda.Stream()
+    torch.cuda.synchronize()
+    with hs.sanitize(on="collect") as report, torch.no_grad():
+        with torch.cuda.stream(side):
+            memory.mul_(2)
+        memory.sum()
+        torch.cuda.synchronize()
+    (found,) = report
+    return found
+
+
+def test_F20_the_memory_inside_of_a_wrapping_parameter_has_its_name(torch: Any) -> None:
+    inner, net = torch.ones(8, device="cuda"), torch.nn.Module()
+    net.weight = _wrapping(torch, inner)
+    found = _race_on(torch, inner)
+    assert found.parameter == "weight"
+    assert "of `weight`, device memory of" in found.text
+
+
+def test_a_report_outlives_parameters_that_cannot_be_looked_at(torch: Any) -> None:
+    def fail() -> Any:
+        raise RuntimeError("no tensors in here")
+
+    inner, net = torch.ones(8, device="cuda"), torch.nn.Module()
+    net.broken = _wrapping(torch, torch.ones(8, device="cuda"), fail)
+    net.lazy = torch.nn.parameter.UninitializedParameter(device="cuda")
+    net.meta = torch.nn.Parameter(torch.ones(8, device="meta"))
+    net.register_buffer("seen", inner)
+    assert _race_on(torch, inner).parameter == "seen"
+
+
+def test_a_report_outlives_a_module_that_cannot_be_looked_at(torch: Any) -> None:
+    class Closed(torch.nn.Module):  # type: ignore[misc]
+        def named_parameters(self, *args: Any, **kwargs: Any) -> Any:
+            raise RuntimeError("not now")
+
+    inner, net, closed = torch.ones(8, device="cuda"), torch.nn.Module(), Closed()
+    net.register_buffer("seen", inner)
+    assert _race_on(torch, inner).parameter == "seen"
+    del closed
+
+
+def test_F20_a_parametrized_weight_has_the_name_of_its_original(torch: Any) -> None:
+    class Doubled(torch.nn.Module):  # type: ignore[misc]
+        def forward(self, x: Any) -> Any:
+            return x * 2
+
+    net = torch.nn.Linear(4, 4).cuda()
+    torch.nn.utils.parametrize.register_parametrization(net, "weight", Doubled())
+    assert _race_on(torch, net.parametrizations.weight.original).parameter == "parametrizations.weight.original"
+
+
 def test_F20_an_operator_has_the_path_of_the_module_that_made_it(torch: Any) -> None:
     weight, scale = _changed_on_another_stream(torch)
     assert (weight.first.module, weight.second.module) == ("", "layer.3")

@@ -86,3 +86,32 @@ dist.destroy_process_group()
 @pytest.mark.parametrize("program", [DATA_PARALLEL, FULLY_SHARDED], ids=["data parallel", "fully sharded"])
 def test_two_processes_train_as_one_does(tmp_path: Path, program: str) -> None:
     ranks.run(tmp_path, START + program)
+
+
+#: A shard is changed on a stream that nothing waits for, and read on another.
+NAMED_SHARDS = """
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor.parallel import ColwiseParallel, parallelize_module
+side = torch.cuda.Stream()
+mesh = init_device_mesh("cuda", (world,))
+sharded, parallel = model().cuda(), model().cuda()
+fully_shard(sharded)
+parallelize_module(parallel, mesh, {"0": ColwiseParallel()})
+torch.cuda.synchronize()
+for network in sharded, parallel:
+    local = dict(network.named_parameters())["0.weight"].to_local()
+    with hs.sanitize(on="collect") as report, torch.no_grad():
+        with torch.cuda.stream(side):
+            local.mul_(2)
+        local.sum()
+        torch.cuda.synchronize()
+    (found,) = report
+    assert found.parameter == "0.weight", found.parameter
+    assert "`0.weight`" in str(report)
+dist.destroy_process_group()
+"""
+
+
+def test_F20_shards_have_the_name_of_their_parameter(tmp_path: Path) -> None:
+    ranks.run(tmp_path, START + NAMED_SHARDS)

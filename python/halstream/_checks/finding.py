@@ -19,6 +19,7 @@ from .._native._constants import (
 from .._records import AccessRecord, FindingRecord, MadeRecord, NoteRecord
 from .._sites import Frame
 from . import source as _source
+from .decoration import found_by
 from .nodes import GraphNode, InsideOf, graph_node
 
 __all__ = ["Access", "Finding", "Frame", "GraphNode", "InsideOf", "Made", "Note", "finding_of"]
@@ -260,7 +261,7 @@ class Made:
     def parameter(self, start: int, nbytes: int) -> str:
         """Return the name of the parameter or buffer of a module of the real torch in this memory, '' if none is."""
         if self._parameters is None:
-            self._parameters = _sites.real_torch.parameters()
+            self._parameters = found_by(_sites.real_torch.parameters)
         found = (
             name for address, size, name in self._parameters if address < start + nbytes and start < address + size
         )
