@@ -309,6 +309,25 @@ def test_one_plain_run(cli: Any, options: list[str], code: int) -> None:
     assert ("b.wait(a.record())" in done.stderr) == bool(code)
 
 
+def test_what_only_a_query_orders_is_listed_and_changes_no_exit_code(cli: Any) -> None:
+    cli.script(
+        """
+        import halstream as hs
+
+        one, two, array = hs.Stream(), hs.Stream(), hs.empty(64)
+        array.fill(1, stream=one)
+        while not one.query():
+            pass
+        array.fill(2, stream=two)
+        two.synchronize()
+        """
+    )
+    done = cli("run", "--sanitize", "prog.py")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("ordered by a query only: two operations touch the same") == 1, done.stderr
+    assert "prog.py:5" in done.stderr and "prog.py:8" in done.stderr
+
+
 def test_a_strict_run_names_functions_of_unknown_accesses(cli: Any) -> None:
     cli.script(
         """

@@ -67,8 +67,20 @@ def plain(script: str, args: Sequence[str], options: Options, *, leaks: bool, in
         If torch cannot be redirected, or Paddle cannot have the device.
     """
     stack = contextlib.ExitStack()
-    tracked = False
+    tracked = found_something = False
     reports: list[Report] = []
+
+    def end() -> None:
+        """End the sanitizer, and print what it found: also what only a query or the timing of the host orders."""
+        nonlocal found_something
+        try:
+            stack.close()
+        except UnorderedAccessError as exc:
+            print(exc, file=sys.stderr)
+            found_something = True
+        else:
+            if reports and reports[-1].all:
+                print(reports[-1], file=sys.stderr)
 
     def begin() -> None:
         nonlocal tracked
@@ -82,7 +94,7 @@ def plain(script: str, args: Sequence[str], options: Options, *, leaks: bool, in
             from .._checks.sanitize import sanitize as sanitizer
 
             with contextlib.suppress(HalError):
-                stack.close()
+                end()
             reports.append(stack.enter_context(sanitizer(on="raise", strict=options.strict, pages=options.pages)))
 
     if options.sanitize or leaks:
@@ -94,12 +106,8 @@ def plain(script: str, args: Sequence[str], options: Options, *, leaks: bool, in
     failed: list[Result] = []
     with contextlib.nullcontext() if into is None else _assertions_of_functions(failed):
         outcome = _script.run(script, args, options.module)
-        code = outcome.code
-        try:
-            stack.close()
-        except UnorderedAccessError as exc:
-            print(exc, file=sys.stderr)
-            code = code or 1
+        end()
+        code = outcome.code or int(found_something)
     if into is not None:
         into += failed
         code = code or int(bool(failed))
