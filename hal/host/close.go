@@ -53,11 +53,11 @@ func (d *Driver) Close() {
 	e.Lock()
 	for _, dev := range d.devices {
 		dev.abort()
-		for _, r := range dev.resting {
-			r.ended = true
-			e.unpark(r.parker)
+		for _, w := range dev.idle {
+			w.ended = true
+			e.unpark(w.parker)
 		}
-		dev.resting = nil
+		dev.idle = nil
 	}
 	d.runDropped()
 	e.Unlock()

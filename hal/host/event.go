@@ -131,8 +131,8 @@ type point struct {
 	at  place
 }
 
-// awakeNS is how long a thread that waits for an engine looks before it sleeps.
-const awakeNS = 20_000
+// waiterSpinNS is for how many nanoseconds a thread that waits for a worker spins before it parks.
+const waiterSpinNS = 20_000
 
 // Wait implements driver.Point. The thread runs what it can before it sleeps.
 // Once the backend was closed nothing moves any more, and every point counts as
@@ -154,24 +154,14 @@ func (p point) Wait(limit int64) bool {
 		e.Unlock()
 		return done
 	}
-	clock := machineClock()
-	reached, soon := e.share(p, limit)
-	if reached {
-		e.Unlock()
-		return true
-	}
-	if limit > 0 {
-		limit = max(0, limit-clock.Now()) // taking part in a copy took time, too
-	}
-	if soon == 0 && p.at.on.atWork() && p.at.on.dev.runsOn != sched.Processor() {
-		// An engine has it; it may be done before this thread could fall asleep. On the same
-		// processor, where it waits for its turn, the engine can only go on once this thread sleeps.
-		soon = awakeNS
+	spin := int64(0)
+	if p.at.on.atWork() {
+		spin = waiterSpinNS // a worker may be done before this thread could fall asleep
 	}
 	w := park.Get()
 	p.at.on.waiting.add(waiter{seq: p.at.seq, parker: w})
 	e.Unlock()
-	if !w.Park(limit, soon) {
+	if !w.Park(limit, spin) {
 		e.Lock()
 		removed := p.at.on.waiting.take(w)
 		e.Unlock()
@@ -185,14 +175,14 @@ func (p point) Wait(limit int64) bool {
 	return true
 }
 
-// atWork reports whether engines run the head operation of s, or nodes of the graph that it launches.
+// atWork reports whether workers run the head operation of s, or nodes of the graph that it launches.
 // The lock is held.
 func (s *Stream) atWork() bool {
 	if s.state != sched.Running {
 		return false
 	}
 	kind := s.q.front().kind
-	return kind == opWork || kind == opLaunch && s.dev.branches.took < awakeNS
+	return kind == opWork || kind == opLaunch
 }
 
 // Announce implements driver.Announced.

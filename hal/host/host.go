@@ -102,7 +102,7 @@ func (d *Driver) DeviceCount() int { return d.count }
 
 // Open implements driver.Driver.
 func (d *Driver) Open(ordinal int) (driver.Device, error) {
-	dev := &Device{eng: d.eng, ordinal: ordinal, last: &epoch{open: true}, order: status.NewWord(), runsOn: -1}
+	dev := &Device{eng: d.eng, ordinal: ordinal, last: &epoch{open: true}, order: status.NewWord()}
 	dev.default_ = dev.newStream()
 	dev.default_.level, dev.default_.ordered, dev.default_.legacy = driver.Levels-1, true, true
 	dev.default_.words.Special.Or(status.Bound)
@@ -121,17 +121,12 @@ type Device struct {
 	order    *atomic.Uint32 // not 0 while a new operation of an ordered stream may have to wait for the legacy one's
 	active   *Stream        // list of streams with work
 	growing  []*Stream      // of them, in the legacy order, whose last operation is a burst that grows
-	busy     int            // engines at work
-	// leaving says how many of these have no more to do, as a thread that took part
-	// has ended their copy, and are about to look for work. next is for them.
-	leaving  int
-	next     []assigned
-	runsOn   int32 // the processor of the engine that began, or ended, work last; -1: not known
-	resting  []*resting
+	busy     int            // workers that are not idle
+	looking  int            // how many of these have ended their work, and take some of the backlog next
+	idle     []*worker
 	memory   memory
 	pinned   memory              // of the driver
-	backlog  prio.Queue[*Stream] // streams whose operation waits for an engine
-	branches branches
+	backlog  prio.Queue[*Stream] // streams whose operation waits for a worker
 }
 
 // Name implements driver.Device.

@@ -140,8 +140,6 @@ func (l *launch) spread(s *Stream) bool {
 			case opWork:
 				switch w := o.ref.(type) {
 				case *copyWork:
-					w.share.taken.Store(0)
-					w.share.done.Store(0)
 					w.Before = run.Before
 				case *nativeWork:
 					w.Before, w.After = run.Before, run.After

@@ -11,7 +11,6 @@ import (
 // run as streams do, under every schedule.
 type program struct {
 	lanes []lane
-	steps int // of all lanes
 	// end is the number behind those of the nodes and of all bodies in them.
 	end int
 	// resets are the words that are set when a launch begins, also those of bodies.
@@ -32,9 +31,8 @@ type eventStep struct {
 	at      at
 }
 
-// fewSteps is up to how many steps a launch may have for the thread that enqueues it to spread them: waking
-// another one for it would take longer.
-const fewSteps = 64
+// reserveMost is up to how many operations a lane keeps memory for, from launch to launch.
+const reserveMost = 64
 
 // lane is a stream with the operations that each launch puts on it.
 type lane struct {
@@ -107,7 +105,7 @@ func (d *Driver) compile(nodes []driver.GraphNode, first int) *program {
 	}
 	for l := range p.lanes {
 		p.add(l, op{kind: opLaneEnd}, -1, 0)
-		if n := len(p.lanes[l].steps); n <= fewSteps {
+		if n := len(p.lanes[l].steps); n <= reserveMost {
 			p.lanes[l].on.q.reserve(n)
 		}
 	}
@@ -148,7 +146,6 @@ func (p *program) number(to sched.Scheduler) {
 
 func (p *program) add(on int, o op, node int, site uint32) {
 	l := &p.lanes[on]
-	p.steps++
 	l.steps, l.nodes, l.sites = append(l.steps, o), append(l.nodes, node), append(l.sites, site)
 }
 
@@ -201,7 +198,8 @@ func nodeOp(n *driver.GraphNode, on *Stream) op {
 	case driver.NativeNode:
 		return op{kind: opWork, ref: &nativeWork{Native: *n.Native, stream: on}}
 	case driver.CopyNode:
-		return op{kind: opWork, ref: &copyWork{Copy: *n.Copy}}
+		w := copyWork(*n.Copy)
+		return op{kind: opWork, ref: &w}
 	case driver.FillNode:
 		w := fillWork(n.Fill)
 		return op{kind: opWork, ref: &w}

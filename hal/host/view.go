@@ -30,7 +30,7 @@ func (e *engine) Wake(p *park.Parker) { e.unpark(p) }
 func (e *engine) Run(stream sched.Stream) (onEngine bool) {
 	s := stream.(*Stream)
 	e.run(s)
-	return s.state == sched.Running && s.q.front().kind == opWork
+	return (s.state == sched.Running || s.state == sched.Queued) && s.q.front().kind == opWork
 }
 
 // maxInlineStep is the size in bytes up to which a copy or fill runs within Step.
@@ -53,12 +53,12 @@ func (e *engine) Step(stream sched.Stream, began int64) {
 			return
 		case *copyWork:
 			if w.Width*w.Height <= maxInlineStep {
-				e.runInline(s, w.copyAll)
+				e.runInline(s, w.run)
 				return
 			}
 		case *fillWork:
 			if w.Count*uint64(w.Size) <= maxInlineStep {
-				e.runInline(s, func() { w.run() })
+				e.runInline(s, w.run)
 				return
 			}
 		}
@@ -113,8 +113,6 @@ func (s *Stream) HandsOver() bool {
 		return true
 	case opWork:
 		return !o.ref.(work).short()
-	case opLaunch:
-		return o.ref.(*launch).prog.steps <= fewSteps
 	}
 	return false
 }

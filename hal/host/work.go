@@ -65,32 +65,29 @@ const inlineMost = 4 << 10
 // work is what an engine does for one operation. It runs in C, since a long
 // loop in Go cannot be interrupted by the collector.
 type work interface {
-	// run does it, and reports whether it is done now: of shared work each of
-	// the threads that run it does a part, and true goes to the one that ends it.
-	run() bool
+	run()
 	short() bool
 }
 
 type delayWork struct{ ns int64 }
 
-func (w delayWork) run() bool   { delay(w.ns); return true }
+func (w delayWork) run()        { delay(w.ns) }
 func (w delayWork) short() bool { return false }
 
-type copyWork struct {
-	driver.Copy
-	share share
-}
+type copyWork driver.Copy
 
-func (w *copyWork) run() bool {
-	if w.shared() {
-		return w.runShared(driver.Forever)
+// streamingFrom is the size from which copies use streaming stores.
+var streamingFrom = uint64(C.hs_streaming_from())
+
+// streaming says whether a copy of that size uses streaming stores.
+func streaming(size uint64) C.int {
+	if size > streamingFrom {
+		return 1
 	}
-	w.copyAll()
-	return true
+	return 0
 }
 
-// copyAll copies on the calling thread, whatever the size.
-func (w *copyWork) copyAll() {
+func (w *copyWork) run() {
 	if w.Before != nil {
 		w.Before()
 	}
@@ -105,9 +102,8 @@ func (w *copyWork) short() bool { return w.Width*w.Height <= inlineMost }
 
 type fillWork driver.Fill
 
-func (w *fillWork) run() bool {
+func (w *fillWork) run() {
 	C.hs_fill(C.uint64_t(touch.Alias(w.Dst)), C.uint64_t(w.Count), C.uint32_t(w.Value), C.int(w.Size))
-	return true
 }
 
 func (w *fillWork) short() bool { return w.Count*uint64(w.Size) <= inlineMost }
@@ -120,7 +116,7 @@ type nativeWork struct {
 	thread atomic.Int64
 }
 
-func (w *nativeWork) run() bool {
+func (w *nativeWork) run() {
 	if w.Before != nil {
 		w.Before()
 	}
@@ -134,14 +130,14 @@ func (w *nativeWork) run() bool {
 	if w.After != nil {
 		w.After()
 	}
-	return true
 }
 
 func (w *nativeWork) short() bool { return false }
 
 // Copy implements driver.Stream.
 func (s *Stream) Copy(c driver.Copy) (driver.Point, error) {
-	return nil, s.eng.submit(s, &op{kind: opWork, tag: c.Tag, ref: &copyWork{Copy: c}})
+	w := copyWork(c)
+	return nil, s.eng.submit(s, &op{kind: opWork, tag: c.Tag, ref: &w})
 }
 
 // Fill implements driver.Stream.
