@@ -3,6 +3,7 @@ package host
 import (
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"halstream/hal/driver"
 	"halstream/hal/host/sched"
@@ -78,6 +79,13 @@ func (e *engine) release(w waiter) {
 	}
 }
 
+// use sets the engine's scheduler. The lock is held, or no other thread uses the
+// engine yet.
+func (e *engine) use(s sched.Scheduler, text string) {
+	e.sched, e.clock, e.spec = s, s.Clock(e.real), text
+	e.parallel.Store(s.Parallel())
+}
+
 // submit puts an operation on a stream. It completes within the call only if
 // it is complete by definition: nothing is before it and there is nothing to do.
 func (e *engine) submit(s *Stream, o *op) error {
@@ -122,6 +130,39 @@ func (e *engine) add(s *Stream, o *op) {
 	if s.state == sched.Idle {
 		s.dev.activate(s)
 		e.advance(s)
+	}
+}
+
+// addBarrier ends a wait for something that is complete. On the legacy default stream it
+// still is a place in the legacy order: what the ordered streams have enqueued comes before
+// it, and what they enqueue later comes after it. On other streams nothing is enqueued.
+func (e *engine) addBarrier(s *Stream, tag driver.Tag) {
+	if s.legacy && s.dev.unorderedWork() {
+		e.add(s, &op{kind: opNop, tag: tag})
+		return
+	}
+	e.sequenced(tag)
+	e.completedAtEnqueue(tag)
+}
+
+// completeByDefinition reports whether a wait for a place enqueues nothing, because the
+// place is reached. Under a deterministic schedule every wait is enqueued: which
+// operations there are, and so their numbers, must not depend on the order in which
+// they run.
+func (e *engine) completeByDefinition(at place) bool { return e.parallel.Load() && at.reached() }
+
+// sequenced reports an operation whose place is settled. The lock is held.
+func (e *engine) sequenced(tag driver.Tag) {
+	if tag != 0 && e.onSequence != nil {
+		e.onSequence(tag)
+	}
+}
+
+// completedAtEnqueue notes an operation that was complete when it was enqueued.
+func (e *engine) completedAtEnqueue(tag driver.Tag) {
+	if e.following && tag != 0 {
+		now := e.clock.Now()
+		e.executed = append(e.executed, driver.Execution{Tag: tag, Began: now, Ended: now})
 	}
 }
 
@@ -285,6 +326,15 @@ func (e *engine) releaseUntil(s *Stream, done uint64) {
 	}
 }
 
+// releaseThreads wakes the threads that wait for a stream which a function of the
+// program still holds: no thread may be left to complete that function.
+func (e *engine) releaseThreads(s *Stream) {
+	for _, w := range s.waiting {
+		e.release(w)
+	}
+	s.waiting = nil
+}
+
 // stamp makes the event of a record operation stand as done.
 func (e *engine) stamp(o *op) {
 	ev := o.ref.(*Event)
@@ -302,3 +352,95 @@ func (e *engine) stamp(o *op) {
 		}
 	}
 }
+
+// point is a schedule point of the calling thread. The lock is held.
+func (e *engine) point(why sched.Reason, s *Stream, done func() bool, limit int64) {
+	if why != sched.Ended && !e.parallel.Load() {
+		e.checkValues()
+		if reached := done; reached != nil {
+			done = func() bool {
+				e.checkValues() // the program may have written them meanwhile
+				return reached()
+			}
+		}
+	}
+	if s == nil {
+		e.sched.Point(why, nil, done, limit)
+		return
+	}
+	e.sched.Point(why, s, done, limit)
+}
+
+// Wake implements sched.Runner.
+func (e *engine) Wake(p *park.Parker) { e.unpark(p) }
+
+// Run implements sched.Runner.
+func (e *engine) Run(stream sched.Stream) (onEngine bool) {
+	s := stream.(*Stream)
+	e.run(s)
+	return (s.state == sched.Running || s.state == sched.Queued) && s.q.front().kind == opWork
+}
+
+// maxInlineStep is the size in bytes up to which a copy or fill runs within Step.
+// Larger ones run on an engine, so that other threads of the program can run meanwhile.
+const maxInlineStep = 1 << 20
+
+// Step implements sched.Runner.
+func (e *engine) Step(stream sched.Stream, began int64) {
+	s := stream.(*Stream)
+	s.extra().began = began
+	switch o := s.q.front(); o.kind {
+	case opPass:
+		// Work behind it must not run before it has ended: its thread decides when.
+		o.kind = opCall
+	case opWork:
+		switch w := o.ref.(work).(type) {
+		case delayWork:
+			e.finish(s)
+			e.advance(s)
+			return
+		case *copyWork:
+			if w.Width*w.Height <= maxInlineStep {
+				e.runInline(s, w.run)
+				return
+			}
+		case *fillWork:
+			if w.Count*uint64(w.Size) <= maxInlineStep {
+				e.runInline(s, w.run)
+				return
+			}
+		}
+	}
+	e.run(s)
+}
+
+func (e *engine) runInline(s *Stream, f func()) {
+	s.state = sched.Running
+	e.Unlock()
+	f()
+	e.Lock()
+	e.finish(s)
+	e.advance(s)
+}
+
+// text returns what describe returns with the lock held, with the titles of nodes in it.
+func (e *engine) text(describe func() string) string {
+	e.Lock()
+	text := describe()
+	titles := e.titles
+	e.titles = nil
+	e.Unlock()
+	return withTitles(text, titles)
+}
+
+// realTime is the monotonic clock of the machine.
+type realTime struct{ start time.Time }
+
+// machineClock returns the machine's monotonic clock.
+func machineClock() sched.Clock { return realTime{time.Now()} }
+
+// Now implements sched.Clock.
+func (c realTime) Now() int64 { return int64(time.Since(c.start)) }
+
+// After implements sched.Clock.
+func (c realTime) After(ns int64, f func()) sched.Timer { return time.AfterFunc(time.Duration(ns), f) }

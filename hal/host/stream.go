@@ -1,45 +1,13 @@
 package host
 
 import (
+	"slices"
 	"sync/atomic"
 
 	"halstream/hal/driver"
 	"halstream/hal/host/sched"
 	"halstream/hal/status"
 )
-
-// opKind is the kind of an operation.
-type opKind uint8
-
-const (
-	opNop opKind = iota
-	opRecord
-	opWait    // for a place on another stream's timeline
-	opWaitSet // for a settable event
-	opReset
-	opGate
-	opCall   // host function that holds the stream
-	opPass   // host function that does not
-	opReport // the same two for functions that the program's own threads take
-	opReportPass
-	opWork // for an engine
-	opWriteValue
-	opWaitValue
-	opLaunch  // a run of a graph, whose nodes are on lanes
-	opLaneEnd // behind the nodes of a launch on a lane
-	opBody    // the body of a node with a condition
-)
-
-// op is an operation on a stream. It is small, since a stream may have a million.
-type op struct {
-	kind  opKind
-	tag   driver.Tag
-	arg   uint64  // wait: place; record: own place; call: token
-	on    *Stream // wait: whose place; record: own stream; launch: that of the launch before, whose place is arg
-	ep    *epoch  // for streams in the legacy order
-	ref   any     // *Event, *gate, driver.Sink, work, *valueOp, *launch or *bodyRun
-	limit int64   // wait: nanoseconds from when it is the head, or driver.Forever
-}
 
 // Stream is the host device's stream: a queue and a timeline that only grows.
 type Stream struct {
@@ -158,11 +126,8 @@ func (s *Stream) WaitPlace(other driver.Stream, seq uint64) error {
 	return nil
 }
 
-// completeByDefinition reports whether a wait for a place enqueues nothing, because the
-// place is reached. Under a deterministic schedule every wait is enqueued: which
-// operations there are, and so their numbers, must not depend on the order in which
-// they run.
-func (e *engine) completeByDefinition(at place) bool { return e.parallel.Load() && at.reached() }
+// recordedPlace is in the operation of a wait for an event that only C code knows.
+type recordedPlace struct{}
 
 // WaitStream implements driver.Stream.
 func (s *Stream) WaitStream(other driver.Stream, tag driver.Tag) error {
@@ -184,29 +149,6 @@ func (s *Stream) WaitStream(other driver.Stream, tag driver.Tag) error {
 	return nil
 }
 
-// addBarrier ends a wait for something that is complete. On the legacy default stream it
-// still is a place in the legacy order: what the ordered streams have enqueued comes before
-// it, and what they enqueue later comes after it. On other streams nothing is enqueued.
-func (e *engine) addBarrier(s *Stream, tag driver.Tag) {
-	if s.legacy && s.dev.unorderedWork() {
-		e.add(s, &op{kind: opNop, tag: tag})
-		return
-	}
-	e.sequenced(tag)
-	e.completedAtEnqueue(tag)
-}
-
-// mark returns the place at which all work enqueued so far is done. On the
-// legacy default stream that includes the work of the streams ordered with it,
-// so a marker is enqueued there unless nothing lies between.
-func (s *Stream) mark() place {
-	if s.legacy && s.dev.unorderedWork() {
-		s.eng.add(s, &op{kind: opNop})
-	}
-	s.seal()
-	return place{s, s.words.Submitted.Load()}
-}
-
 // Reset implements driver.Stream.
 func (s *Stream) Reset(ev driver.Event, tag driver.Tag) error {
 	return s.eng.submit(s, &op{kind: opReset, tag: tag, ref: ev.(*Event)})
@@ -220,6 +162,15 @@ func (s *Stream) Nop(tag driver.Tag) error {
 // Delay implements driver.Stream.
 func (s *Stream) Delay(ns int64, tag driver.Tag) error {
 	return s.eng.submit(s, &op{kind: opWork, tag: tag, ref: delayWork{ns}})
+}
+
+// Gate implements driver.Stream.
+func (s *Stream) Gate(id uint64, tag driver.Tag) (driver.Gate, error) {
+	g := &gate{eng: s.eng, id: id}
+	if err := s.eng.submit(s, &op{kind: opGate, tag: tag, ref: g}); err != nil {
+		return nil, err
+	}
+	return g, nil
 }
 
 // HostFunc implements driver.Stream.
@@ -250,29 +201,32 @@ func (s *Stream) Complete(err *driver.Error) (kept bool) {
 	return kept
 }
 
-// fail makes err the stream's error unless it has one, and reports whether it did.
-// The lock is held.
-func (s *Stream) fail(err *driver.Error) bool {
-	for p := s.parent(); p != nil; p = s.parent() { // s is a lane, maybe of a body on a lane
-		s = p
-		if r, ok := s.q.front().ref.(*bodyRun); ok {
-			r.stopped = true // what was to end the loop may not have run
-		}
-	}
-	kept := s.failure.CompareAndSwap(nil, err)
-	s.words.Special.Or(status.Failed)
-	return kept
+// Copy implements driver.Stream.
+func (s *Stream) Copy(c driver.Copy) (driver.Point, error) {
+	w := copyWork(c)
+	return nil, s.eng.submit(s, &op{kind: opWork, tag: c.Tag, ref: &w})
 }
 
-// Failure implements driver.Stream.
-func (s *Stream) Failure() *driver.Error {
-	if s.failure.Load() == nil {
-		return nil
-	}
-	s.eng.Lock()
-	defer s.eng.Unlock()
-	s.words.Special.And(^uint32(status.Failed))
-	return s.failure.Swap(nil)
+// Fill implements driver.Stream.
+func (s *Stream) Fill(f driver.Fill) error {
+	w := fillWork(f)
+	return s.eng.submit(s, &op{kind: opWork, tag: f.Tag, ref: &w})
+}
+
+// Native implements driver.Stream.
+func (s *Stream) Native(n driver.Native) error {
+	return s.eng.submit(s, &op{kind: opWork, tag: n.Tag, ref: &nativeWork{Native: n, stream: s}})
+}
+
+// WriteValue implements driver.Stream.
+func (s *Stream) WriteValue(v driver.Value) error {
+	return s.eng.submit(s, &op{kind: opWriteValue, tag: v.Tag, ref: &valueOp{Value: v}})
+}
+
+// WaitValue implements driver.Stream.
+func (s *Stream) WaitValue(v driver.Value) error {
+	w := &valueOp{Value: v, shared: v.On == driver.Pinned && !s.dev.pinned.owns(v.Addr)}
+	return s.eng.submit(s, &op{kind: opWaitValue, tag: v.Tag, ref: w})
 }
 
 // Query implements driver.Stream.
@@ -300,9 +254,337 @@ func (s *Stream) Point() driver.Point {
 	return point{s.eng, at}
 }
 
+// mark returns the place at which all work enqueued so far is done. On the
+// legacy default stream that includes the work of the streams ordered with it,
+// so a marker is enqueued there unless nothing lies between.
+func (s *Stream) mark() place {
+	if s.legacy && s.dev.unorderedWork() {
+		s.eng.add(s, &op{kind: opNop})
+	}
+	s.seal()
+	return place{s, s.words.Submitted.Load()}
+}
+
+// Mark implements driver.Stream. Where the legacy order would hold later work up,
+// an empty operation stands for it.
+func (s *Stream) Mark(tag driver.Tag) uint64 {
+	e := s.eng
+	e.Lock()
+	e.sequenced(tag)
+	if s.ordered {
+		if last := s.dev.last; !last.open || (last.legacy != s.legacy && last.pending > 0) {
+			e.add(s, &op{kind: opNop})
+		}
+	}
+	s.seal()
+	place := s.words.Submitted.Load()
+	e.point(sched.Enqueued, s, nil, 0)
+	e.Unlock()
+	return place
+}
+
+// Last implements driver.Stream.
+func (s *Stream) Last() uint64 {
+	s.SealBurst() // what is enqueued next has the next place
+	return s.words.Submitted.Load()
+}
+
+// Reached implements driver.Stream.
+func (s *Stream) Reached(place uint64) bool { return s.words.Completed.Load() >= place }
+
+// At implements driver.Stream.
+func (s *Stream) At(seq uint64) driver.Point { return point{s.eng, place{s, seq}} }
+
 // Status implements driver.StatusStream.
 func (s *Stream) Status() *status.Stream { return s.words }
+
+// Failure implements driver.Stream.
+func (s *Stream) Failure() *driver.Error {
+	if s.failure.Load() == nil {
+		return nil
+	}
+	s.eng.Lock()
+	defer s.eng.Unlock()
+	s.words.Special.And(^uint32(status.Failed))
+	return s.failure.Swap(nil)
+}
+
+// fail makes err the stream's error unless it has one, and reports whether it did.
+// The lock is held.
+func (s *Stream) fail(err *driver.Error) bool {
+	for p := s.parent(); p != nil; p = s.parent() { // s is a lane, maybe of a body on a lane
+		s = p
+		if r, ok := s.q.front().ref.(*bodyRun); ok {
+			r.stopped = true // what was to end the loop may not have run
+		}
+	}
+	kept := s.failure.CompareAndSwap(nil, err)
+	s.words.Special.Or(status.Failed)
+	return kept
+}
 
 // Close implements driver.Stream. Pending work still runs; then the collector frees
 // the stream.
 func (s *Stream) Close() { s.SealBurst() }
+
+// Level implements sched.Stream.
+func (s *Stream) Level() uint8 { return s.level }
+
+// State implements sched.Stream.
+func (s *Stream) State() sched.State {
+	if s.started() != nil {
+		return sched.Stalled // it waits for the lanes
+	}
+	return s.state
+}
+
+// Enqueued implements sched.Stream.
+func (s *Stream) Enqueued() uint64 { return s.words.Submitted.Load() - s.first }
+
+// Completed implements sched.Stream.
+func (s *Stream) Completed() uint64 { return s.words.Completed.Load() - s.first }
+
+// Head implements sched.Stream.
+func (s *Stream) Head() sched.Op {
+	o := s.q.front()
+	head := sched.Op{Tag: o.tag, Report: o.kind == opReport, Spreads: o.kind == opLaunch || o.kind == opBody, Cost: cost(o)}
+	switch o.kind {
+	case opCall, opPass:
+		head.Token = o.arg
+	case opWork:
+		_, head.Delay = o.ref.(delayWork)
+	}
+	return head
+}
+
+// HandsOver implements sched.Stream.
+func (s *Stream) HandsOver() bool {
+	o := s.q.front()
+	switch o.kind {
+	case opCall:
+		return true
+	case opWork:
+		return !o.ref.(work).short()
+	}
+	return false
+}
+
+// Pending implements sched.Stream.
+func (s *Stream) Pending() bool {
+	return s.state != sched.Idle || s.legacy && (!s.dev.last.open || s.dev.last.pending > 0)
+}
+
+// Holder implements sched.Stream.
+func (s *Stream) Holder() sched.Stream {
+	if h := s.holder(); h != nil {
+		return h
+	}
+	return nil
+}
+
+func (s *Stream) holder() *Stream {
+	if s.state == sched.Idle {
+		return s.dev.firstOrdered(s)
+	}
+	o := s.q.front()
+	if l := s.started(); l != nil {
+		return l.lane()
+	}
+	if o.ep == nil || o.ep.open {
+		if o.kind == opWait || o.kind == opLaunch {
+			return place{o.on, o.arg}.launched().on
+		}
+		return nil
+	}
+	// The legacy order puts the work of the open epoch before it.
+	var best *Stream
+	for t := s.dev.active; t != nil; t = t.next {
+		if t == s {
+			continue
+		}
+		if h := t.q.front(); h.ep == nil || !h.ep.open {
+			continue
+		}
+		if t.state == sched.Ready {
+			return t
+		}
+		if t.state == sched.Stalled && t.q.front().kind == opWait {
+			best = t
+		}
+	}
+	return best
+}
+
+// limit starts the time limit of the wait at the head of a blocked stream. A
+// wait further behind has not begun to wait, so it needs no timer yet.
+func (e *engine) limit(s *Stream, ns int64) {
+	if ns == driver.Forever || s.limited() {
+		return
+	}
+	seq := s.words.Completed.Load() + 1
+	s.extra().timer = e.clock.After(ns, func() {
+		e.Lock()
+		defer e.Unlock()
+		e.expireLocked(s, seq)
+	})
+}
+
+// stopTimer ends the time limit of the head operation, if it has one.
+func (s *Stream) stopTimer() {
+	if s.limited() {
+		s.extras.timer.Stop()
+		s.extras.timer = nil
+	}
+}
+
+// expireLocked ends the wait at place seq with a Timeout error if it still blocks the
+// stream: the timer may have fired while something else ended the wait. The caller
+// holds mu.
+func (e *engine) expireLocked(s *Stream, seq uint64) {
+	if !s.limited() || s.state != sched.Stalled || s.words.Completed.Load()+1 != seq {
+		return
+	}
+	s.extras.timer = nil
+	v := s.q.front().ref.(*Event)
+	text := "wait for event " + name(v.opts.ID) + " passed its limit: " + v.describe(1)
+	s.fail(&driver.Error{Kind: driver.Timeout, Op: "wait event", Text: text})
+	s.leaveList()
+	e.finish(s)
+	e.advance(s)
+}
+
+// leaveList takes a blocked stream out of the list in which it waits.
+func (s *Stream) leaveList() {
+	o := s.q.front()
+	if o.ep != nil && !o.ep.open {
+		o.ep.parked = without(o.ep.parked, s)
+		return
+	}
+	switch o.kind {
+	case opWait, opLaunch:
+		if o.on == nil {
+			return
+		}
+		for i, w := range o.on.waiting {
+			if w.stream == s {
+				o.on.waiting.remove(i)
+				return
+			}
+		}
+	case opWaitSet:
+		v := o.ref.(*Event)
+		v.parked = without(v.parked, s)
+	case opGate:
+		o.ref.(*gate).parked = nil
+	case opWaitValue:
+		s.eng.values.waiting = without(s.eng.values.waiting, s)
+	}
+}
+
+func without(list []*Stream, s *Stream) []*Stream {
+	for i, p := range list {
+		if p == s {
+			return append(list[:i], list[i+1:]...)
+		}
+	}
+	return list
+}
+
+// awaited reports whether a thread waits for a place that s has not reached. The
+// lock is held.
+func (s *Stream) awaited() bool {
+	if slices.ContainsFunc(s.waiting, func(w waiter) bool { return w.stream == nil }) {
+		return true
+	}
+	return s.extras != nil && slices.ContainsFunc(s.extras.awaited, func(seq uint64) bool {
+		return !place{on: s, seq: seq}.reached()
+	})
+}
+
+// atWork reports whether workers run the head operation of s, or nodes of the graph that it launches.
+// The lock is held.
+func (s *Stream) atWork() bool {
+	if s.state != sched.Running {
+		return false
+	}
+	kind := s.q.front().kind
+	return kind == opWork || kind == opLaunch
+}
+
+func (s *Stream) abort() int {
+	e := s.eng
+	if s.state == sched.Idle {
+		return 0
+	}
+	if s.awaited() {
+		s.fail(driver.Errorf(driver.Aborted, "synchronize", "the pending work of %s was dropped", s.title()))
+	}
+	s.seal()
+	rest := s.q.drop()
+	n := 0
+	if last := len(rest) - 1; s.parent() != nil && last >= 0 {
+		s.q.push(&rest[last]) // the launch goes on when the lane has ended
+		rest = rest[:last]
+	}
+	for i := range rest {
+		n += rest[i].size()
+		s.undo(&rest[i])
+		if ep := rest[i].ep; ep != nil {
+			s.extra().droppedEpochs = append(s.extra().droppedEpochs, ep)
+		}
+	}
+	s.extra().skip += n
+	head := s.q.front()
+	if l := s.started(); l != nil {
+		l.stop()
+		if l.body != nil {
+			l.body.stopped = true
+		}
+	}
+	if b := head.burst(); b != nil && s.state == sched.Running {
+		if cut := b.Cut(); cut > 0 {
+			n += int(cut)
+			e.unpark(b.Drop(head.arg))
+		}
+	}
+	if head.kind == opLaneEnd {
+		// It can run, and has to: the launch goes on behind it.
+	} else if s.state == sched.Stalled || s.state == sched.Ready || s.state == sched.Queued {
+		switch s.state {
+		case sched.Stalled:
+			s.leaveList()
+		case sched.Queued:
+			s.dev.backlog.Remove(s.level, func(o *Stream) bool { return o == s })
+		}
+		// As an empty operation it can run whatever the stream waits for.
+		size := head.size()
+		s.undo(head)
+		head.kind, head.ref, head.on = opNop, nil, nil
+		n += size
+		s.extra().skip += size - 1
+		if s.state != sched.Ready {
+			e.advance(s)
+		}
+	}
+	e.point(sched.Ended, s, nil, 0)
+	return n
+}
+
+// undo reverts what enqueuing an operation that will not run has changed elsewhere.
+func (s *Stream) undo(o *op) {
+	switch o.kind {
+	case opCall, opPass, opReport, opReportPass:
+		s.eng.unpark(o.ref.(driver.Sink).Drop(o.arg))
+	case opWait, opWaitSet:
+		if ev, ok := o.ref.(*Event); ok {
+			ev.waits--
+		}
+	case opLaunch:
+		s.eng.dropLaunch(o.ref.(*launch))
+	case opWork:
+		s.drop(o.ref.(work))
+	case opRecord:
+		// Streams that wait for the record continue: the work before it was dropped.
+		s.eng.stamp(o)
+	}
+}

@@ -55,17 +55,6 @@ const valueTick = time.Millisecond
 // waits for it outside the runtime.
 const unseenMost = 50
 
-// WriteValue implements driver.Stream.
-func (s *Stream) WriteValue(v driver.Value) error {
-	return s.eng.submit(s, &op{kind: opWriteValue, tag: v.Tag, ref: &valueOp{Value: v}})
-}
-
-// WaitValue implements driver.Stream.
-func (s *Stream) WaitValue(v driver.Value) error {
-	w := &valueOp{Value: v, shared: v.On == driver.Pinned && !s.dev.pinned.owns(v.Addr)}
-	return s.eng.submit(s, &op{kind: opWaitValue, tag: v.Tag, ref: w})
-}
-
 // awaitValue blocks s, whose head operation waits for a value. The lock is held.
 func (e *engine) awaitValue(s *Stream) {
 	e.values.waiting = append(e.values.waiting, s)
@@ -118,13 +107,4 @@ func (e *engine) lookAtValues() {
 	if len(e.values.waiting) > 0 {
 		e.armValues()
 	}
-}
-
-// changes reports whether an operation may have changed memory.
-func (k opKind) changes() bool {
-	switch k {
-	case opWriteValue, opWork, opCall, opReport:
-		return true
-	}
-	return false
 }

@@ -1,12 +1,123 @@
 package host
 
+/*
+#cgo linux LDFLAGS: -ldl
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdint.h>
+#include <time.h>
+#ifdef __linux__
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
+// Called on an engine's thread, with no lock held. It sleeps on after a signal.
+static void hs_delay(int64_t ns) {
+	struct timespec left = {ns / 1000000000, ns % 1000000000};
+	while (nanosleep(&left, &left) != 0 && errno == EINTR) {}
+}
+
+#ifdef __linux__
+static int64_t hs_thread(void) {
+	static _Thread_local int64_t number; // a thread of Go's does not survive a fork
+	if (number == 0) number = syscall(SYS_gettid);
+	return number;
+}
+#else
+static int64_t hs_thread(void) { return 0; }
+#endif
+
+static void hs_native(uint64_t fn, uint64_t arg, int64_t *thread) {
+	__atomic_store_n(thread, hs_thread(), __ATOMIC_RELEASE);
+	((void (*)(void *))(uintptr_t)fn)((void *)(uintptr_t)arg);
+	__atomic_store_n(thread, 0, __ATOMIC_RELEASE);
+}
+
+static const char *hs_symbol(uint64_t address) {
+	Dl_info found;
+	if (!dladdr((void *)(uintptr_t)address, &found) || found.dli_saddr != (void *)(uintptr_t)address) return 0;
+	return found.dli_sname;
+}
+
+// Changes the calling thread's policy from the usual one to the batch policy, or back,
+// and reports whether it did. It leaves other policies, which the program has chosen,
+// and the system may not permit a change. A thread of the batch policy gets its share
+// of the processors, but does not interrupt the thread that wakes it.
+static int hs_batch(int on) {
+#ifdef __linux__
+	struct sched_param p = {0};
+	if (sched_getscheduler(0) != (on ? SCHED_OTHER : SCHED_BATCH)) return 0;
+	return sched_setscheduler(0, on ? SCHED_BATCH : SCHED_OTHER, &p) == 0;
+#else
+	(void)on;
+	return 0;
+#endif
+}
+*/
+import "C"
+
 import (
+	"runtime"
 	"slices"
+	"sync/atomic"
+	"unsafe"
 
 	"halstream/hal/driver"
 	"halstream/hal/host/sched"
 	"halstream/hal/park"
 )
+
+// work is what an engine does for one operation. It runs in C, since a long
+// loop in Go cannot be interrupted by the collector.
+type work interface {
+	run()
+	short() bool
+}
+
+type delayWork struct{ ns int64 }
+
+func (w delayWork) run() { delay(w.ns) }
+
+func (w delayWork) short() bool { return false }
+
+// delay keeps the calling engine busy for ns nanoseconds.
+func delay(ns int64) { C.hs_delay(C.int64_t(ns)) }
+
+type nativeWork struct {
+	driver.Native
+	stream *Stream
+	// thread is the system's number of the thread that runs it; 0 while none does, and
+	// where the system has no such number.
+	thread atomic.Int64
+}
+
+func (w *nativeWork) run() {
+	if w.Before != nil {
+		w.Before()
+	}
+	if w.Call == nil {
+		C.hs_native(C.uint64_t(w.Fn), C.uint64_t(w.Arg), (*C.int64_t)(unsafe.Pointer(&w.thread)))
+	} else if err := w.Call.Run(); err != nil {
+		w.stream.eng.Lock()
+		w.stream.fail(err) // before the operation counts as done
+		w.stream.eng.Unlock()
+	}
+	if w.After != nil {
+		w.After()
+	}
+}
+
+func (w *nativeWork) short() bool { return false }
+
+// symbol returns the name of the function at an address, "" if no library exports it.
+func symbol(address uint64) string {
+	if name := C.hs_symbol(C.uint64_t(address)); name != nil {
+		return C.GoString(name)
+	}
+	return ""
+}
 
 // worker is a thread that runs operations which take time. Without work it spins a little, then
 // parks, and ends a while later: starting one costs more than most operations.
@@ -102,4 +213,20 @@ func (e *engine) waitForWork(d *Device, me *worker) (*Stream, work) {
 		me.parker.Park(driver.Forever, 0) // another thread is about to unpark it
 	}
 	return s, w
+}
+
+// yieldToWaker makes the calling goroutine's thread one that does not interrupt the
+// threads that wake it, until the returned function is called on the same goroutine.
+// Where no processor is free the system runs a woken thread at once in place of the
+// one that woke it, and an enqueue that wakes an engine returns only when the engine
+// has used up its slice of time, milliseconds later.
+func yieldToWaker() (end func()) {
+	runtime.LockOSThread()
+	changed := C.hs_batch(1) == 1
+	return func() {
+		if changed {
+			C.hs_batch(0)
+		}
+		runtime.UnlockOSThread()
+	}
 }
