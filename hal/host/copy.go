@@ -37,9 +37,10 @@ import (
 )
 
 // inlineMost is the size up to which a copy or fill is run by whoever runs the
-// stream, instead of by an engine: handing it over would take longer.
+// stream, instead of by a worker: handing it over would take longer.
 const inlineMost = 4 << 10
 
+// copyWork is a copy, and fillWork a fill, in C.
 type copyWork driver.Copy
 
 func (w *copyWork) run() {
@@ -74,7 +75,7 @@ func (w *fillWork) run() {
 
 func (w *fillWork) short() bool { return w.Count*uint64(w.Size) <= inlineMost }
 
-// drop frees what a piece of work that will not run holds.
+// drop frees what a piece of work that will not run has.
 func (s *Stream) drop(w work) {
 	if n, ok := w.(*nativeWork); ok && n.Call != nil {
 		n.Call.Drop()

@@ -61,10 +61,10 @@ func (s *Stream) head(depth int) string {
 		switch ref := o.ref.(type) {
 		case *Event:
 			what = "a wait for event " + name(ref.opts.ID)
-		case recordedPlace:
-			what = o.waitsForPlace()
+		case recordedFence:
+			what = o.waitsForFence()
 		}
-		return what + ": " + place{o.on, o.arg}.launched().on.follow(depth)
+		return what + ": " + fence{o.on, o.arg}.launched().on.follow(depth)
 	case opWaitSet:
 		return "a wait for " + o.ref.(*Event).describe(depth)
 	case opGate:
@@ -91,7 +91,7 @@ func (s *Stream) head(depth int) string {
 		return o.ref.(*valueOp).describe()
 	case opLaunch:
 		if l := s.started(); l != nil {
-			if on := l.lane(); on != nil {
+			if on := l.pendingBranch(); on != nil {
 				return "a launch of a graph, at " + on.node(depth)
 			}
 		} else if o.on != nil {
@@ -100,12 +100,12 @@ func (s *Stream) head(depth int) string {
 		return "a launch of a graph"
 	case opBody:
 		if l := s.started(); l != nil {
-			if on := l.lane(); on != nil {
+			if on := l.pendingBranch(); on != nil {
 				return "the body of a node of a graph, at " + on.node(depth)
 			}
 		}
 		return "the body of a node of a graph"
-	case opLaneEnd:
+	case opBranchEnd:
 		return "the end of a branch of a graph"
 	}
 	return "an empty operation"
@@ -183,7 +183,7 @@ func title(w work) string {
 func (s *Stream) busy() driver.Busy {
 	o := s.q.front()
 	b := driver.Busy{
-		At:      driver.Place{Device: s.dev.ordinal, Stream: s.id, Seq: s.words.Completed.Load() + 1},
+		At:      driver.Place{Device: s.dev.ordinal, Stream: s.id, Seq: s.counters.Completed.Load() + 1},
 		Title:   s.title(),
 		Pending: s.pending(),
 		Head:    o.description(),
@@ -198,7 +198,7 @@ func (s *Stream) busy() driver.Busy {
 		ev := o.ref.(*Event)
 		b.Number = ev.opts.ID
 		if ev.recorded && !ev.at.reached() {
-			b.On = []driver.Place{ev.at.name()}
+			b.On = []driver.Place{ev.at.place()}
 		}
 	case driver.NeedFunction, driver.NeedReport:
 		b.Number = o.arg
@@ -215,7 +215,7 @@ func (s *Stream) busy() driver.Busy {
 		if o.kind == opLaunch {
 			b.Head += ", behind an earlier launch of the same executable"
 		}
-		b.On = []driver.Place{place{o.on, o.arg}.name()}
+		b.On = []driver.Place{fence{o.on, o.arg}.place()}
 	case driver.NeedOrder:
 		b.On = s.before()
 	case driver.NeedValue:
@@ -243,7 +243,7 @@ func (s *Stream) need() driver.Need {
 		return driver.NeedNothing
 	case sched.Stalled:
 	default:
-		return driver.NeedNothing // ready, or queued for an engine
+		return driver.NeedNothing // ready, or queued for a worker
 	}
 	if o.ep != nil && !o.ep.open {
 		return driver.NeedOrder
@@ -270,13 +270,13 @@ func (s *Stream) need() driver.Need {
 	return driver.NeedNothing
 }
 
-// before returns the places that the legacy order puts before the head
-// operation of s: the last ones of the epoch that is open.
+// before returns the operations that the legacy order puts before the head
+// operation of s: the heads of the streams with work of the open epoch.
 func (s *Stream) before() []driver.Place {
 	var places []driver.Place
 	for t := s.dev.active; t != nil; t = t.next {
 		if ep := t.q.front().ep; t != s && ep != nil && ep.open {
-			places = append(places, place{t, t.words.Completed.Load() + 1}.name())
+			places = append(places, fence{t, t.counters.Completed.Load() + 1}.place())
 		}
 	}
 	return places

@@ -41,16 +41,16 @@ func (d *Device) NewStream(o driver.StreamOptions) (driver.Stream, error) {
 	s := d.newStream()
 	s.id, s.level, s.ordered = o.ID, o.Level, o.Ordered
 	if s.ordered {
-		s.words.Order = d.order
+		s.counters.Order = d.order
 	}
 	return s, nil
 }
 
-// newStream returns a stream with words of its own, which go to a later one when
+// newStream returns a stream with counters of its own, which go to a later one when
 // nothing refers to the stream any more: as long as it has work, its device does.
 func (d *Device) newStream() *Stream {
 	w := status.New(d.ordinal)
-	s := &Stream{eng: d.eng, dev: d, words: w}
+	s := &Stream{eng: d.eng, dev: d, counters: w}
 	s.first = w.Submitted.Load()
 	runtime.AddCleanup(s, (*status.Stream).Free, w)
 	return s
@@ -66,7 +66,7 @@ func (d *Device) WithStatus(w *status.Stream) driver.Stream {
 	d.eng.Lock()
 	defer d.eng.Unlock()
 	for s := d.active; s != nil; s = s.next {
-		if s.words == w {
+		if s.counters == w {
 			return s
 		}
 	}
@@ -74,7 +74,7 @@ func (d *Device) WithStatus(w *status.Stream) driver.Stream {
 }
 
 // Alloc implements driver.Device.
-func (d *Device) Alloc(size uint64) (uint64, error) { return d.eng.given(d.memory, size) }
+func (d *Device) Alloc(size uint64) (uint64, error) { return d.memory.provide(d.eng, size) }
 
 // Free implements driver.Device.
 func (d *Device) Free(addr uint64) { d.memory.release(addr) }
@@ -98,28 +98,29 @@ func (d *Device) Point() driver.Point {
 	var ps driver.Points
 	for s := d.active; s != nil; s = s.next {
 		s.seal()
-		ps = append(ps, point{d.eng, place{s, s.words.Submitted.Load()}})
+		ps = append(ps, point{d.eng, fence{s, s.counters.Submitted.Load()}})
 	}
 	return ps
 }
 
-// all is the point of a device under a deterministic schedule: one call,
-// whatever is pending. The engine's lock is held.
+// all is the point of a device under a deterministic schedule: a wait for it is one call
+// of the program, whatever is pending. The lock is held.
 func (d *Device) all() driver.Point {
 	a := &deviceAll{dev: d}
 	for s := d.active; s != nil; s = s.next {
-		a.places = append(a.places, place{s, s.words.Submitted.Load()})
+		a.fences = append(a.fences, fence{s, s.counters.Submitted.Load()})
 	}
 	return a
 }
 
+// deviceAll is reached when the fences of all streams that had work are.
 type deviceAll struct {
 	dev    *Device
-	places []place
+	fences []fence
 }
 
 func (a *deviceAll) reached() bool {
-	for _, at := range a.places {
+	for _, at := range a.fences {
 		if !at.reached() {
 			return false
 		}
@@ -133,8 +134,8 @@ func (a *deviceAll) Wait(limit int64) bool {
 	e.Lock()
 	defer e.Unlock()
 	s := a.dev.default_
-	if len(a.places) > 0 {
-		s = a.places[0].on
+	if len(a.fences) > 0 {
+		s = a.fences[0].on
 	}
 	e.point(sched.Blocked, s, a.reached, limit)
 	return a.reached()
@@ -142,8 +143,8 @@ func (a *deviceAll) Wait(limit int64) bool {
 
 // Announce implements driver.Announced.
 func (a *deviceAll) Announce() (end func()) {
-	points := make(driver.Points, len(a.places))
-	for i, at := range a.places {
+	points := make(driver.Points, len(a.fences))
+	for i, at := range a.fences {
 		points[i] = point{a.dev.eng, at}
 	}
 	return points.Announce()
@@ -154,9 +155,9 @@ func (a *deviceAll) Missing() []driver.Place {
 	a.dev.eng.Lock()
 	defer a.dev.eng.Unlock()
 	var places []driver.Place
-	for _, at := range a.places {
+	for _, at := range a.fences {
 		if !at.reached() {
-			places = append(places, at.name())
+			places = append(places, at.place())
 		}
 	}
 	return places
@@ -175,7 +176,7 @@ func (d *Device) Pending() int {
 	return n
 }
 
-// activate adds a stream that has work now. The lock is held.
+// activate adds a stream to the list of those with work. The lock is held.
 func (d *Device) activate(s *Stream) {
 	if e := d.eng; e.pending != nil { // once after each call of WorkPending
 		close(e.pending)
@@ -188,6 +189,7 @@ func (d *Device) activate(s *Stream) {
 	d.active = s
 }
 
+// deactivate removes a stream from that list. The lock is held.
 func (d *Device) deactivate(s *Stream) {
 	if s.prev == nil {
 		d.active = s.next
@@ -240,7 +242,7 @@ type epoch struct {
 	legacy  bool
 	open    bool
 	pending int
-	parked  []*Stream // streams whose head operation waits for this epoch
+	blocked []*Stream // streams whose head operation waits for this epoch
 	next    *epoch
 }
 
@@ -272,30 +274,30 @@ func (d *Device) unorderedWork() bool {
 	return !d.eng.parallel.Load() || !last.legacy && (last.pending > 0 || !last.open)
 }
 
-// left counts n operations of ep as done, and opens the epochs behind it.
-func (e *engine) left(d *Device, ep *epoch, n int) {
-	ep.pending -= n
+// leave counts an operation of ep as done, and opens the epochs behind it.
+func (d *Device) leave(ep *epoch) {
+	ep.pending--
 	for ep.pending == 0 && ep.open && ep.next != nil {
 		ep = ep.next
 		ep.open = true
-		parked := ep.parked
-		ep.parked = nil
-		for _, s := range parked {
-			e.advance(s)
+		blocked := ep.blocked
+		ep.blocked = nil
+		for _, s := range blocked {
+			d.eng.advance(s)
 		}
 	}
-	d.noteOrder()
+	d.updateOrder()
 }
 
-// noteOrder keeps the word by which C code sees whether the legacy order can hold
-// up a new operation of an ordered stream.
-func (d *Device) noteOrder() {
+// updateOrder keeps the flag by which C code sees whether a new operation of an ordered
+// stream may have to wait for the legacy default stream.
+func (d *Device) updateOrder() {
 	last := d.last
-	var held uint32
+	var waits uint32
 	if !last.open || last.legacy && last.pending > 0 {
-		held = 1
+		waits = 1
 	}
-	if d.order.Load() != held {
-		d.order.Store(held)
+	if d.order.Load() != waits {
+		d.order.Store(waits)
 	}
 }

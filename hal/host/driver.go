@@ -3,7 +3,7 @@
 //
 // A stream is a queue and a counter of completed operations. It has no thread: when
 // its head operation can run, the stream is given to the scheduler, which runs it on
-// a thread of its choice. Operations that take time run on engines, a bounded number
+// a thread of its choice. Operations that take time run on workers, a bounded number
 // of threads; functions of the program are handed over as tokens and run on threads
 // of the program.
 package host
@@ -106,7 +106,7 @@ func (d *Driver) Open(ordinal int) (driver.Device, error) {
 	dev := &Device{eng: d.eng, ordinal: ordinal, last: &epoch{open: true}, order: status.NewWord()}
 	dev.default_ = dev.newStream()
 	dev.default_.level, dev.default_.ordered, dev.default_.legacy = driver.Levels-1, true, true
-	dev.default_.words.Special.Or(status.Bound)
+	dev.default_.counters.Special.Or(status.Bound)
 	dev.pinned = d.pinned
 	dev.memory = newMemory(fmt.Sprintf("memory of device %d", ordinal), d.memory)
 	d.devices = append(d.devices, dev)
@@ -114,7 +114,7 @@ func (d *Driver) Open(ordinal int) (driver.Device, error) {
 }
 
 // AllocHost implements driver.Driver.
-func (d *Driver) AllocHost(size uint64) (uint64, error) { return d.eng.given(d.pinned, size) }
+func (d *Driver) AllocHost(size uint64) (uint64, error) { return d.pinned.provide(d.eng, size) }
 
 // FreeHost implements driver.Driver.
 func (d *Driver) FreeHost(addr uint64) { d.pinned.release(addr) }
@@ -170,7 +170,7 @@ func (d *Driver) SetSchedule(text string, c driver.Caller) error {
 	return nil
 }
 
-// unattendedTick is how often a deterministic schedule looks whether the program
+// unattendedTick is how often a deterministic schedule checks whether the program
 // waits for the device outside the runtime.
 var unattendedTick = 50 * time.Millisecond
 
@@ -243,7 +243,7 @@ func (d *Driver) AbortDevice(dev driver.Device) int {
 	return dev.(*Device).abort()
 }
 
-// AbortStream implements driver.Simulator. An operation that an engine or a host
+// AbortStream implements driver.Simulator. An operation that a worker or a host
 // function already runs is not interrupted; the body of a node does not run again.
 func (d *Driver) AbortStream(s driver.Stream) int {
 	d.eng.Lock()
@@ -284,7 +284,7 @@ func (d *Driver) Quiet() (quiet bool, mark uint64) {
 			if quiet && s.need() == driver.NeedNothing {
 				quiet = false
 			}
-			for _, n := range []uint64{uint64(dev.ordinal), s.id, s.words.Completed.Load(), s.words.Submitted.Load(), s.pending()} {
+			for _, n := range []uint64{uint64(dev.ordinal), s.id, s.counters.Completed.Load(), s.counters.Submitted.Load(), s.pending()} {
 				mark = (mark ^ n) * prime
 			}
 		}
@@ -336,7 +336,7 @@ func (d *Driver) Close() {
 	}
 	d.runDropped()
 	e.Unlock()
-	ended := d.waitForEngines(time.Now().Add(closeLimit))
+	ended := d.waitForWorkers(time.Now().Add(closeLimit))
 	e.Lock()
 	for _, dev := range d.devices {
 		for _, s := range dev.activeStreams() {
@@ -369,9 +369,9 @@ func (d *Driver) runDropped() {
 	}
 }
 
-// waitForEngines waits until no thread works on memory for a stream, and
+// waitForWorkers waits until no thread works on memory for a stream, and
 // reports false if one still does at the deadline.
-func (d *Driver) waitForEngines(deadline time.Time) bool {
+func (d *Driver) waitForWorkers(deadline time.Time) bool {
 	e := d.eng
 	e.Lock()
 	defer e.Unlock()
@@ -381,7 +381,7 @@ func (d *Driver) waitForEngines(deadline time.Time) bool {
 				continue
 			}
 			w := park.Get()
-			s.waiting.add(waiter{seq: s.words.Completed.Load() + 1, parker: w})
+			s.waiting.add(waiter{seq: s.counters.Completed.Load() + 1, parker: w})
 			e.Unlock()
 			woken := w.Park(max(0, int64(time.Until(deadline))), 0)
 			e.Lock()

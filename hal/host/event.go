@@ -8,31 +8,31 @@ import (
 	"halstream/hal/status"
 )
 
-// Event names the place of its latest record. Waits take a copy of the place,
+// Event has the fence of its latest record. Waits take a copy of the fence,
 // so a later record does not move them.
 type Event struct {
 	eng      *engine
 	dev      *Device
 	opts     driver.EventOptions
-	at       place
+	at       fence
 	recorded bool
-	when     int64 // device time of the latest record, once it is done
-	set      bool  // settable events: recorded and not reset
-	parked   []*Stream
-	waits    int
+	when     int64     // device time of the latest record, once it is done
+	set      bool      // settable events: recorded and not reset
+	blocked  []*Stream // settable events: whose head operation waits for it
+	waits    int       // how many enqueued waits are pending
 }
 
 // Recorded implements driver.StatusEvent.
 func (v *Event) Recorded() {
 	v.eng.Lock()
-	v.at, v.recorded = place{}, true
+	v.at, v.recorded = fence{}, true
 	v.eng.Unlock()
 }
 
 // RecordedAt implements driver.StatusEvent.
 func (v *Event) RecordedAt(s driver.Stream, seq uint64) {
 	v.eng.Lock()
-	v.at, v.recorded = place{s.(*Stream), seq}, true
+	v.at, v.recorded = fence{s.(*Stream), seq}, true
 	v.eng.Unlock()
 }
 
@@ -41,7 +41,7 @@ func (v *Event) Place() (*status.Stream, uint64) {
 	if v.at.on == nil {
 		return nil, 0
 	}
-	return v.at.on.words, v.at.seq
+	return v.at.on.counters, v.at.seq
 }
 
 // Query implements driver.Event.
@@ -97,15 +97,15 @@ func (v *Event) WaitsPending() int {
 	return v.waits
 }
 
-// Close implements driver.Event: enqueued operations hold what they need.
+// Close implements driver.Event: enqueued operations refer to what they need.
 func (v *Event) Close() {}
 
 // gate is an operation that blocks its stream until it is opened.
 type gate struct {
-	eng    *engine
-	id     uint64
-	open   atomic.Bool
-	parked *Stream
+	eng     *engine
+	id      uint64
+	open    atomic.Bool
+	blocked *Stream
 }
 
 // Open implements driver.Gate.
@@ -113,9 +113,9 @@ func (g *gate) Open() {
 	e := g.eng
 	e.Lock()
 	g.open.Store(true)
-	s := g.parked
+	s := g.blocked
 	if s != nil {
-		g.parked = nil
+		g.blocked = nil
 		e.advance(s)
 	}
 	if !e.parallel.Load() {

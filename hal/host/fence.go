@@ -8,35 +8,36 @@ import (
 	"halstream/hal/park"
 )
 
-// place is the n-th operation of a stream.
-type place struct {
+// fence is a stream and the sequence number of an operation on it: it is reached when that
+// operation, and so all before it, are done. The zero value is reached.
+type fence struct {
 	on  *Stream
 	seq uint64
 }
 
-func (p place) reached() bool { return p.on == nil || p.on.words.Completed.Load() >= p.seq }
+func (p fence) reached() bool { return p.on == nil || p.on.counters.Completed.Load() >= p.seq }
 
-// name names the operation at a place. The lock is held.
-func (p place) name() driver.Place {
+// place names the operation for the runtime. The lock is held.
+func (p fence) place() driver.Place {
 	p = p.launched()
 	return driver.Place{Device: p.on.dev.ordinal, Stream: p.on.id, Seq: p.seq}
 }
 
-// announce lists a thread that waits for the place. The lock is held.
-func (p place) announce() { x := p.on.extra(); x.awaited = append(x.awaited, p.seq) }
+// announce notes that a thread waits for the fence. The lock is held.
+func (p fence) announce() { x := p.on.rareState(); x.awaited = append(x.awaited, p.seq) }
 
 // withdraw ends announce. The lock is held.
-func (p place) withdraw() {
-	x := p.on.extra()
+func (p fence) withdraw() {
+	x := p.on.rareState()
 	if i := slices.Index(x.awaited, p.seq); i >= 0 {
 		x.awaited = slices.Delete(x.awaited, i, i+1)
 	}
 }
 
-// point is a place a host thread can wait for.
+// point is a fence that a host thread can wait for.
 type point struct {
 	eng *engine
-	at  place
+	at  fence
 }
 
 // waiterSpinNS is for how many nanoseconds a thread that waits for a worker spins before it parks.
@@ -98,7 +99,7 @@ func (p point) Announce() (end func()) {
 	}
 }
 
-// notice is a driver.Notice that waits for a place.
+// notice is a driver.Notice that waits for a fence.
 type notice struct{ to driver.Notice }
 
 // Notify implements driver.Notifying.
@@ -128,10 +129,10 @@ func (p point) Missing() []driver.Place {
 	if p.at.reached() {
 		return nil
 	}
-	return []driver.Place{p.at.name()}
+	return []driver.Place{p.at.place()}
 }
 
-// waiter is a stream, a thread or a notice that waits for a place on a timeline.
+// waiter is a stream, a thread or a notice that waits until a stream has completed seq.
 type waiter struct {
 	seq    uint64
 	stream *Stream
@@ -139,7 +140,7 @@ type waiter struct {
 	notice *notice
 }
 
-// waiters is a heap by place.
+// waiters is a heap by sequence number.
 type waiters []waiter
 
 func (h *waiters) add(w waiter) {

@@ -14,7 +14,7 @@ type executable struct {
 	eng  *engine
 	drv  *Driver
 	prog *program
-	last place // of the launch that was enqueued last
+	last fence // of the latest launch
 }
 
 // Instantiate implements driver.GraphDriver.
@@ -51,7 +51,7 @@ func (x *executable) Launch(stream driver.Stream, l driver.GraphLaunch) error {
 		return driver.ErrUpdated
 	}
 	s.seal()
-	run := &launch{GraphLaunch: l, prog: x.prog, at: place{s, s.words.Submitted.Load() + 1}}
+	run := &launch{GraphLaunch: l, prog: x.prog, at: fence{s, s.counters.Submitted.Load() + 1}}
 	run.enqueue()
 	o := op{kind: opLaunch, tag: l.Tag(), ref: run}
 	if x.last.on != nil && x.last.on != s && !x.last.reached() {
@@ -66,15 +66,15 @@ func (x *executable) Launch(stream driver.Stream, l driver.GraphLaunch) error {
 	return nil
 }
 
-// program is a graph in the form in which the host device runs it: lanes, each a stream
-// that the device makes for the graph. Nodes on one lane follow each other; a node that
-// comes after one on another lane waits for it as streams wait for events. So branches
+// program is a graph in the form in which the host device runs it: branches, each a stream
+// that the device makes for the graph. Nodes on one branch follow each other; a node that
+// comes after one on another branch waits for it as streams wait for events. So branches
 // run as streams do, under every schedule.
 type program struct {
-	lanes []lane
+	branches []branch
 	// end is the number behind those of the nodes and of all bodies in them.
 	end int
-	// resets are the words that are set when a launch begins, also those of bodies.
+	// resets are the conditions whose value is set when a launch begins, also those of bodies.
 	resets []driver.GraphCondition
 	// events are the steps that record events and wait for them, in the order of the nodes.
 	events []eventStep
@@ -85,102 +85,103 @@ type program struct {
 	running  *launch
 }
 
-// lane is a stream with the operations that each launch puts on it.
-type lane struct {
+// branch is a stream with the operations that each launch puts on it.
+type branch struct {
 	on    *Stream
 	steps []op
 	sites []uint32 // of the nodes, 0 where there is none
-	nodes []int    // the number of the node of each step, -1 for a wait for another lane and the end
-	base  uint64   // operations ever put on it, when the launch in progress began
-	tail  int      // the node put on it last
+	nodes []int    // the number of the node of each step, -1 for a wait for another branch and the end
+	base  uint64   // the last sequence number before the launch in progress
+	tail  int      // the last node, while the branch is compiled
 }
 
-// eventStep is a step of a lane that records an event, or waits for it.
+// eventStep is a step of a branch that records an event, or waits for it.
 type eventStep struct {
 	event   *Event
 	records bool
-	at      at
+	at      position
 }
 
-// at is where a node is: the n-th step of a lane; of no lane if it was left out.
-type at struct {
-	lane int
-	step uint64
+// position is where a node is in a program: the n-th step of a branch, counted from 1. The branch
+// of a node that was left out is -1.
+type position struct {
+	branch int
+	step   uint64
 }
 
-// firstLane is above every number of a stream of the program.
-const firstLane = 1 << 32
+// firstBranch is above the identifiers of all streams that the runtime makes.
+const firstBranch = 1 << 32
 
-// reserveMost is up to how many operations a lane keeps memory for, from launch to launch.
+// reserveMost bounds for how many operations a branch keeps memory from launch to launch.
 const reserveMost = 64
 
-// program returns the program of the nodes of an executable.
+// program returns the program of the nodes of an executable, whose launches can record events.
 func (d *Driver) program(nodes []driver.GraphNode) *program {
 	p := d.compile(nodes, 0)
 	if len(p.events) == 0 {
 		return p
 	}
-	for i := range p.lanes {
-		x := p.lanes[i].on.extra()
-		x.program, x.steps = p, uint64(len(p.lanes[i].steps))
+	for i := range p.branches {
+		x := p.branches[i].on.rareState()
+		x.program, x.steps = p, uint64(len(p.branches[i].steps))
 	}
 	return p
 }
 
-// compile assigns nodes to lanes. They are numbered from first on, and the nodes of their bodies behind them.
+// compile assigns nodes to branches. They are numbered from first on, and the nodes of their bodies behind them.
 func (d *Driver) compile(nodes []driver.GraphNode, first int) *program {
 	p := &program{end: first + len(nodes)}
-	places := make([]at, len(nodes))
+	positions := make([]position, len(nodes))
 	after := leaveOut(nodes)
 	latest := map[int]uint64{}
 	for i := range nodes {
 		n := &nodes[i]
 		if after[i] == nil && n.Kind == driver.EmptyNode {
-			places[i].lane = -1
+			positions[i].branch = -1
 			continue
 		}
 		dev := d.devices[n.Device]
 		on := -1
 		for _, dep := range after[i] {
-			l := places[dep].lane
-			if p.lanes[l].tail == dep && p.lanes[l].on.dev == dev && p.lanes[l].on.level == n.Level {
+			l := positions[dep].branch
+			if p.branches[l].tail == dep && p.branches[l].on.dev == dev && p.branches[l].on.level == n.Level {
 				on = l
 				break
 			}
 		}
 		if on < 0 {
-			on = len(p.lanes)
+			on = len(p.branches)
 			s := dev.newStream()
-			s.level, s.id = n.Level, firstLane+d.eng.lanes.Add(1)
-			p.lanes = append(p.lanes, lane{on: s})
+			s.level, s.id = n.Level, firstBranch+d.eng.branches.Add(1)
+			p.branches = append(p.branches, branch{on: s})
 		}
 		for _, dep := range after[i] {
-			if b := places[dep]; b.lane != on {
-				latest[b.lane] = max(latest[b.lane], b.step)
+			if b := positions[dep]; b.branch != on {
+				latest[b.branch] = max(latest[b.branch], b.step)
 			}
 		}
 		for _, dep := range after[i] { // in the order of the nodes, so that runs are repeatable
-			if l := places[dep].lane; latest[l] > 0 {
-				p.add(on, op{kind: opWait, on: p.lanes[l].on, arg: latest[l], tag: driver.Tag(l), limit: driver.Forever}, -1, n.Site)
+			if l := positions[dep].branch; latest[l] > 0 {
+				p.add(on, op{kind: opWait, on: p.branches[l].on, arg: latest[l], tag: driver.Tag(l), limit: driver.Forever}, -1, n.Site)
 				delete(latest, l)
 			}
 		}
 		if n.Kind.Conditional() {
 			p.add(on, p.body(d, n), first+i, n.Site)
 		} else {
-			p.add(on, nodeOp(n, p.lanes[on].on), first+i, n.Site)
+			p.add(on, nodeOp(n, p.branches[on].on), first+i, n.Site)
 		}
-		p.lanes[on].tail = i
-		places[i] = at{on, uint64(len(p.lanes[on].steps))}
+		p.branches[on].tail = i
+		positions[i] = position{on, uint64(len(p.branches[on].steps))}
 		if n.Kind == driver.RecordNode || n.Kind == driver.WaitNode {
-			p.lanes[on].steps[places[i].step-1].arg = uint64(len(p.events))
-			p.events = append(p.events, eventStep{n.Event.(*Event), n.Kind == driver.RecordNode, places[i]})
+			p.branches[on].steps[positions[i].step-1].arg = uint64(len(p.events))
+			p.events = append(p.events, eventStep{n.Event.(*Event), n.Kind == driver.RecordNode, positions[i]})
 		}
 	}
-	for l := range p.lanes {
-		p.add(l, op{kind: opLaneEnd}, -1, 0)
-		if n := len(p.lanes[l].steps); n <= reserveMost {
-			p.lanes[l].on.q.reserve(n)
+	for l := range p.branches {
+		p.add(l, op{kind: opBranchEnd}, -1, 0)
+		if n := len(p.branches[l].steps); n <= reserveMost {
+			p.branches[l].on.q.reserve(n)
 		}
 	}
 	return p
@@ -188,7 +189,7 @@ func (d *Driver) compile(nodes []driver.GraphNode, first int) *program {
 
 // body returns the operation of a node with a condition.
 func (p *program) body(d *Driver, n *driver.GraphNode) op {
-	b := &body{kind: n.Kind, word: n.Condition.Addr}
+	b := &body{kind: n.Kind, condition: n.Condition.Addr}
 	if n.Condition.Resets {
 		p.resets = append(p.resets, n.Condition)
 	}
@@ -201,14 +202,14 @@ func (p *program) body(d *Driver, n *driver.GraphNode) op {
 	return op{kind: opBody, ref: b}
 }
 
-// number gives the lanes their numbers in the run, those of bodies behind the others, so that the numbers do
-// not depend on when a launch or a body begins. The lock is held.
+// number gives the branches their numbers in the schedule's run, those of bodies behind the others, so that the
+// numbers do not depend on when a launch or a body begins. The lock is held.
 func (p *program) number(to sched.Scheduler) {
-	for i := range p.lanes {
-		to.Numbered(p.lanes[i].on)
+	for i := range p.branches {
+		to.Numbered(p.branches[i].on)
 	}
-	for i := range p.lanes {
-		for _, o := range p.lanes[i].steps {
+	for i := range p.branches {
+		for _, o := range p.branches[i].steps {
 			if b, ok := o.ref.(*body); ok {
 				for _, prog := range b.progs {
 					prog.number(to)
@@ -218,8 +219,9 @@ func (p *program) number(to sched.Scheduler) {
 	}
 }
 
+// add puts the operation of a node, -1 for none, at the end of a branch.
 func (p *program) add(on int, o op, node int, site uint32) {
-	l := &p.lanes[on]
+	l := &p.branches[on]
 	l.steps, l.nodes, l.sites = append(l.steps, o), append(l.nodes, node), append(l.sites, site)
 }
 
@@ -264,7 +266,7 @@ func leaveOut(nodes []driver.GraphNode) [][]int {
 	return after
 }
 
-// nodeOp returns the operation of a node on its lane. begin completes it.
+// nodeOp returns the operation of a node on its branch. launch.spread completes it.
 func nodeOp(n *driver.GraphNode, on *Stream) op {
 	switch n.Kind {
 	case driver.CallNode:
@@ -291,23 +293,23 @@ func nodeOp(n *driver.GraphNode, on *Stream) op {
 type launch struct {
 	driver.GraphLaunch
 	prog *program
-	// left is how many lanes have not ended, while the run is in progress.
+	// left is how many branches have not ended, while the run is in progress.
 	left int
 	// body is what this is a run of, nil for a whole graph.
 	body *bodyRun
 	// at is the operation of the launch, number how many launches of its program were enqueued before.
-	at     place
+	at     fence
 	number uint64
 	// waits are the records that the nodes wait for, one for each element of the program's events.
-	waits []place
+	waits []fence
 	// dropped says that the launch will not run.
 	dropped bool
 }
 
-// enqueue gives a launch its place behind the earlier ones of its program, and binds its events: as outside of
-// a graph a record stands from the call on, and a wait is for the record that is the latest one then. The launches
-// of a program run in the order of the calls and put the same operations on its lanes each time, so the
-// places are known although the nodes are not there yet. The lock is held.
+// enqueue puts a launch behind the earlier ones of its program, and binds its events: as outside of
+// a graph a record counts from the call on, and a wait is for the record that is the latest one then. The launches
+// of a program run in the order of the calls and put the same operations on its branches each time, so the
+// sequence numbers are fixed although the nodes are enqueued later. The lock is held.
 func (l *launch) enqueue() {
 	p := l.prog
 	l.number = p.launches
@@ -317,10 +319,10 @@ func (l *launch) enqueue() {
 		ev := step.event
 		switch {
 		case step.records:
-			ev.at, ev.recorded = l.placeOf(step), true
+			ev.at, ev.recorded = l.fenceOf(step), true
 		case ev.at.on != nil && !ev.at.reached():
 			if l.waits == nil {
-				l.waits = make([]place, len(p.events))
+				l.waits = make([]fence, len(p.events))
 			}
 			l.waits[i] = ev.at
 			ev.waits++
@@ -328,15 +330,15 @@ func (l *launch) enqueue() {
 	}
 }
 
-// placeOf returns the place of a step in this launch.
-func (l *launch) placeOf(step eventStep) place {
-	lane := &l.prog.lanes[step.at.lane]
-	return place{lane.on, lane.on.first + l.number*uint64(len(lane.steps)) + step.at.step}
+// fenceOf returns the fence of a step in this launch.
+func (l *launch) fenceOf(step eventStep) fence {
+	branch := &l.prog.branches[step.at.branch]
+	return fence{branch.on, branch.on.first + l.number*uint64(len(branch.steps)) + step.at.step}
 }
 
-// bindWait completes the wait *o of a node, which waits for nothing where the record was reached meanwhile.
+// bindWait completes the wait *o of a node: an empty operation if the record was reached meanwhile.
 func (l *launch) bindWait(o *op) {
-	ev, at := o.ref.(*Event), place{}
+	ev, at := o.ref.(*Event), fence{}
 	if l.waits != nil {
 		at = l.waits[o.arg]
 	}
@@ -350,10 +352,10 @@ func (l *launch) bindWait(o *op) {
 	*o = op{kind: opNop}
 }
 
-// launchBehind returns the operation that has to end before the launch *o begins: that of an earlier launch of
-// the same executable. It is of no stream if there is none.
-func (o *op) launchBehind() place {
-	if at := (place{o.on, o.arg}); !at.reached() {
+// launchBefore returns the fence that has to be reached before the launch *o begins: that of an earlier launch of
+// the same executable. Its stream is nil if there is none.
+func (o *op) launchBefore() fence {
+	if at := (fence{o.on, o.arg}); !at.reached() {
 		return at
 	}
 	l := o.ref.(*launch)
@@ -363,10 +365,10 @@ func (o *op) launchBehind() place {
 	case p.queue[0] != l: // one between the two was dropped
 		return p.queue[0].at
 	}
-	return place{}
+	return fence{}
 }
 
-// begin puts the nodes of a launch, the head operation of s, on the lanes of its program,
+// begin puts the nodes of a launch, the head operation of s, on the branches of its program,
 // and reports whether there are any: s stays at the launch until they have ended. The
 // lock is held.
 func (l *launch) begin(s *Stream) bool {
@@ -384,42 +386,42 @@ func (l *launch) begin(s *Stream) bool {
 	return true
 }
 
-// spread puts the nodes of a run, whose operation is the head of s, on the lanes of its program,
+// spread puts the nodes of a run, whose operation is the head of s, on the branches of its program,
 // and reports whether there are any. The lock is held.
 func (l *launch) spread(s *Stream) bool {
 	e := s.eng
-	lanes := l.prog.lanes
-	l.left = len(lanes)
+	branches := l.prog.branches
+	l.left = len(branches)
 	if l.left == 0 {
 		return false
 	}
-	for i := range lanes {
-		lanes[i].base = lanes[i].on.words.Submitted.Load()
-		lanes[i].on.extra().parent = s
+	for i := range branches {
+		branches[i].base = branches[i].on.counters.Submitted.Load()
+		branches[i].on.rareState().parent = s
 	}
 	var runs []driver.NodeRun
 	if l.body == nil {
 		runs = l.NodeRuns()
 	}
 	tag := l.Tag() // 0 where nobody listens
-	for i := range lanes {
-		lane := &lanes[i]
-		for j := range lane.steps {
-			o := lane.steps[j]
+	for i := range branches {
+		branch := &branches[i]
+		for j := range branch.steps {
+			o := branch.steps[j]
 			var run driver.NodeRun
-			if node := lane.nodes[j]; node >= 0 && runs != nil {
+			if node := branch.nodes[j]; node >= 0 && runs != nil {
 				run = runs[node]
 			}
 			switch o.kind {
 			case opWait:
-				o.arg += lanes[o.tag].base
+				o.arg += branches[o.tag].base
 			case opCall:
 				o.ref = l.GraphLaunch
 				if run.Sink != nil {
 					o.ref = run.Sink
 				}
 			case opRecord:
-				o.on, o.arg = lane.on, lane.on.words.Submitted.Load()+1
+				o.on, o.arg = branch.on, branch.on.counters.Submitted.Load()+1
 			case opWaitSet:
 				l.bindWait(&o)
 			case opWork:
@@ -431,30 +433,30 @@ func (l *launch) spread(s *Stream) bool {
 				}
 			case opBody:
 				o.ref = newBodyRun(o.ref.(*body), l.GraphLaunch)
-			case opLaneEnd:
+			case opBranchEnd:
 				o.ref = l
 			}
-			if o.tag = run.Tag; l.body != nil && tag != 0 && lane.nodes[j] >= 0 {
-				o.tag = tag + 1 + driver.Tag(lane.nodes[j])
+			if o.tag = run.Tag; l.body != nil && tag != 0 && branch.nodes[j] >= 0 {
+				o.tag = tag + 1 + driver.Tag(branch.nodes[j])
 			}
-			e.add(lane.on, &o)
+			e.add(branch.on, &o)
 		}
 	}
 	return true
 }
 
-// laneEnded counts a lane of a launch as ended; after the last one the launch is done.
+// branchEnded counts a branch of a launch as ended; after the last one the launch is done.
 // The lock is held.
-func (e *engine) laneEnded(l *launch, lane *Stream) {
-	s := lane.parent()
-	lane.extras.parent = nil
+func (l *launch) branchEnded(branch *Stream) {
+	s, e := branch.parent(), branch.eng
+	branch.rare.parent = nil
 	l.left--
 	if l.left > 0 {
 		return
 	}
 	if b := l.body; b == nil {
 		l.prog.running = nil
-		e.passDropped(l.prog)
+		l.prog.passDropped()
 		l.End()
 	} else if b.kind == driver.WhileNode {
 		e.ready(s) // which looks at the condition again
@@ -466,85 +468,87 @@ func (e *engine) laneEnded(l *launch, lane *Stream) {
 
 // stop ends the bodies of a run, at whichever depth, when they have ended once. The lock is held.
 func (l *launch) stop() {
-	for i := range l.prog.lanes {
-		lane := l.prog.lanes[i].on
-		if lane.parent() == nil || lane.state == sched.Idle {
+	for i := range l.prog.branches {
+		branch := l.prog.branches[i].on
+		if branch.parent() == nil || branch.state == sched.Idle {
 			continue
 		}
-		if r, ok := lane.q.front().ref.(*bodyRun); ok {
+		if r, ok := branch.q.front().ref.(*bodyRun); ok {
 			r.stopped = true
 			r.run.stop()
 		}
 	}
 }
 
-// dropLaunch makes a launch one that will not run. Who waits for records of it goes on when the
+// drop marks a launch as one that will not run. Streams and threads that wait for its records continue when the
 // earlier launches have ended. The lock is held.
-func (e *engine) dropLaunch(l *launch) {
+func (l *launch) drop() {
 	l.dropped = true
 	for i, at := range l.waits {
 		if at.on != nil {
 			l.prog.events[i].event.waits--
 		}
 	}
-	e.passDropped(l.prog)
+	l.prog.passDropped()
 	l.End()
 }
 
-// passDropped lets the lanes of a program pass the operations of the launches that are next and were
-// dropped. The lock is held.
-func (e *engine) passDropped(p *program) {
+// passDropped completes the operations of the next launches of a program, as long as they are dropped ones.
+// The lock is held.
+func (p *program) passDropped() {
 	for p.running == nil && len(p.queue) > 0 && p.queue[0].dropped {
 		l := p.queue[0]
 		p.queue = p.queue[1:]
-		for i := range p.lanes {
-			on := p.lanes[i].on
-			for range p.lanes[i].steps {
-				on.words.Submitted.Add(1)
+		for i := range p.branches {
+			on := p.branches[i].on
+			e := on.eng
+			for range p.branches[i].steps {
+				on.counters.Submitted.Add(1)
 				if !e.parallel.Load() {
 					e.sched.Added(on, "") // no call of the program
 				}
 			}
-			e.releaseUntil(on, on.words.Completed.Add(uint64(len(p.lanes[i].steps))))
+			e.releaseUntil(on, on.counters.Completed.Add(uint64(len(p.branches[i].steps))))
 		}
 		for _, step := range p.events {
 			if step.records {
-				at := l.placeOf(step)
-				e.stamp(&op{kind: opRecord, on: at.on, arg: at.seq, ref: step.event})
+				at := l.fenceOf(step)
+				step.event.eng.stamp(&op{kind: opRecord, on: at.on, arg: at.seq, ref: step.event})
 			}
 		}
 	}
 }
 
-// lane returns a lane of the run in progress that has not ended. The lock is held.
-func (l *launch) lane() *Stream {
-	for i := range l.prog.lanes {
-		if on := l.prog.lanes[i].on; on.parent() != nil && on.state != sched.Idle {
+// pendingBranch returns a branch of the run in progress that has not ended, nil if all have. The lock is held.
+func (l *launch) pendingBranch() *Stream {
+	for i := range l.prog.branches {
+		if on := l.prog.branches[i].on; on.parent() != nil && on.state != sched.Idle {
 			return on
 		}
 	}
 	return nil
 }
 
-// ends returns the places at which the lanes of the run in progress end. The lock is held.
+// ends returns the last operation of each branch of the run in progress. The lock is held.
 func (l *launch) ends() []driver.Place {
 	var places []driver.Place
-	for i := range l.prog.lanes {
-		lane := &l.prog.lanes[i]
-		if on := lane.on; on.parent() != nil {
-			places = append(places, place{on, lane.base + uint64(len(lane.steps))}.name())
+	for i := range l.prog.branches {
+		branch := &l.prog.branches[i]
+		if on := branch.on; on.parent() != nil {
+			places = append(places, fence{on, branch.base + uint64(len(branch.steps))}.place())
 		}
 	}
 	return places
 }
 
-// launched returns the place where a launch is that has not begun, for a place on one of its lanes; else p.
-func (p place) launched() place {
-	if p.on == nil || p.on.extras == nil || p.on.extras.program == nil {
+// launched returns the fence of the launch itself for a fence on a branch of a launch that has not begun, else
+// the fence unchanged. The lock is held.
+func (p fence) launched() fence {
+	if p.on == nil || p.on.rare == nil || p.on.rare.program == nil {
 		return p
 	}
-	number := (p.seq - p.on.first - 1) / p.on.extras.steps
-	for _, l := range p.on.extras.program.queue {
+	number := (p.seq - p.on.first - 1) / p.on.rare.steps
+	for _, l := range p.on.rare.program.queue {
 		if l.number == number {
 			return l.at
 		}
@@ -552,14 +556,14 @@ func (p place) launched() place {
 	return p
 }
 
-// body is what a node with a condition may run, and the address of the word that it looks at.
+// body is what a node with a condition may run, and the address of the condition.
 type body struct {
-	kind  driver.GraphNodeKind
-	progs []*program
-	word  uint64
+	kind      driver.GraphNodeKind
+	progs     []*program
+	condition uint64
 }
 
-// choose returns the program that a value of the word selects, nil if it selects none.
+// choose returns the program that a value of the condition selects, nil if it selects none.
 func (b *body) choose(value uint32) *program {
 	i := uint64(value)
 	if b.kind != driver.SwitchNode { // the first one unless the value is 0
@@ -574,8 +578,8 @@ func (b *body) choose(value uint32) *program {
 	return b.progs[i]
 }
 
-// bodyRun is a body in one launch. It is what an opBody refers to, on a lane of that launch; the
-// body has lanes of its own.
+// bodyRun is a body in one launch. It is what an opBody refers to, on a branch of that launch; the
+// body has branches of its own.
 type bodyRun struct {
 	*body
 	run launch
@@ -594,10 +598,10 @@ func newBodyRun(b *body, l driver.GraphLaunch) *bodyRun {
 	return r
 }
 
-// begin looks at the condition and puts the nodes that are to run on their lanes. It reports whether
+// begin reads the condition and puts the nodes that are to run on their branches. It reports whether
 // there are any. The lock is held.
 func (r *bodyRun) begin(s *Stream) bool {
-	value := atomic.LoadUint32(wordAt(r.word))
+	value := atomic.LoadUint32(wordAt(r.condition))
 	prog := r.choose(value)
 	if r.stopped || prog == nil {
 		return false
@@ -611,7 +615,7 @@ func (r *bodyRun) begin(s *Stream) bool {
 	return r.run.spread(s)
 }
 
-// wordAt returns the word at an address of pinned memory.
+// wordAt returns the condition at an address of pinned memory.
 func wordAt(addr uint64) *uint32 {
 	at := touch.Alias(addr)
 	return *(**uint32)(unsafe.Pointer(&at))
@@ -631,7 +635,7 @@ func (s *Stream) started() *launch {
 	return nil
 }
 
-// inBody reports whether s is a lane of a body in progress.
+// inBody reports whether s is a branch of a body in progress.
 func (s *Stream) inBody() bool {
 	if p := s.parent(); p != nil {
 		l := p.started()
@@ -640,7 +644,7 @@ func (s *Stream) inBody() bool {
 	return false
 }
 
-// loops returns the loops that a lane is in, the innermost first, with their operations. The lock is held.
+// loops returns the loops that a branch is in, the innermost first, and the streams that run them. The lock is held.
 func (s *Stream) loops() (runs []*bodyRun, on []*Stream) {
 	for p := s.parent(); p != nil; p = p.parent() {
 		if r, ok := p.q.front().ref.(*bodyRun); ok && r.kind == driver.WhileNode {
@@ -673,18 +677,18 @@ func (s *Stream) Faulty(loops []*driver.Error) {
 	}
 }
 
-// site returns where the program made the node that a lane is at, 0 for another stream. The
+// site returns the call site of the node that a branch is at, 0 for another stream. The
 // lock is held.
 func (s *Stream) site() uint32 {
-	if _, lane, at := s.step(); lane != nil {
-		return lane.sites[at]
+	if _, branch, at := s.step(); branch != nil {
+		return branch.sites[at]
 	}
 	return 0
 }
 
-// step returns the run that a lane belongs to and the step that it is at; nil for another stream. The
+// step returns the run that a branch belongs to and the step that it is at; nil for another stream. The
 // lock is held.
-func (s *Stream) step() (*launch, *lane, uint64) {
+func (s *Stream) step() (*launch, *branch, uint64) {
 	p := s.parent()
 	if p == nil {
 		return nil, nil, 0
@@ -693,22 +697,22 @@ func (s *Stream) step() (*launch, *lane, uint64) {
 	if l == nil {
 		return nil, nil, 0
 	}
-	for i := range l.prog.lanes {
-		lane := &l.prog.lanes[i]
-		if at := s.words.Completed.Load() - lane.base; lane.on == s && at < uint64(len(lane.sites)) {
-			return l, lane, at
+	for i := range l.prog.branches {
+		branch := &l.prog.branches[i]
+		if at := s.counters.Completed.Load() - branch.base; branch.on == s && at < uint64(len(branch.sites)) {
+			return l, branch, at
 		}
 	}
 	return nil, nil, 0
 }
 
-// node says which node of a launch a lane is at, and what that does. The lock is held.
+// node says which node of a launch a branch is at, and what that does. The lock is held.
 func (s *Stream) node(depth int) string {
-	l, lane, at := s.step()
-	if lane == nil || lane.nodes[at] < 0 {
+	l, branch, at := s.step()
+	if branch == nil || branch.nodes[at] < 0 {
 		return s.head(depth)
 	}
-	titles, node := l.GraphLaunch, lane.nodes[at]
+	titles, node := l.GraphLaunch, branch.nodes[at]
 	s.eng.titles = append(s.eng.titles, func() string { return titles.NodeTitle(node) })
 	return titleMark + ", " + s.head(depth)
 }

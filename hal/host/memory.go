@@ -72,10 +72,9 @@ func (m memory) alloc(size uint64) (uint64, error) {
 // scribbleMost bounds how much of a block is overwritten.
 const scribbleMost = 64 << 20
 
-// given takes memory of a region. Under a deterministic schedule it is
-// overwritten: what an earlier run left there would hide that this one reads
-// too early.
-func (e *engine) given(m memory, size uint64) (uint64, error) {
+// provide allocates a block. Under a deterministic schedule it is overwritten: what an
+// earlier run left there would hide that this one reads too early.
+func (m memory) provide(e *engine, size uint64) (uint64, error) {
 	addr, err := m.alloc(size)
 	if err == nil && !e.parallel.Load() {
 		C.hs_scribble(C.uint64_t(touch.Alias(addr)), C.uint64_t(min(size, scribbleMost)))

@@ -12,20 +12,20 @@ type opKind uint8
 const (
 	opNop opKind = iota
 	opRecord
-	opWait    // for a place on another stream's timeline
+	opWait    // for a fence of another stream
 	opWaitSet // for a settable event
 	opReset
 	opGate
-	opCall   // host function that holds the stream
-	opPass   // host function that does not
+	opCall   // host function: the stream waits for its end
+	opPass   // host function whose end the stream does not wait for
 	opReport // the same two for functions that the program's own threads take
 	opReportPass
-	opWork // for an engine
+	opWork // for a worker
 	opWriteValue
 	opWaitValue
-	opLaunch  // a run of a graph, whose nodes are on lanes
-	opLaneEnd // behind the nodes of a launch on a lane
-	opBody    // the body of a node with a condition
+	opLaunch    // a run of a graph, whose nodes are on branches
+	opBranchEnd // behind the nodes of a launch on a branch
+	opBody      // the body of a node with a condition
 )
 
 // String returns the kind in a word.
@@ -47,8 +47,8 @@ func (k opKind) changes() bool {
 type op struct {
 	kind  opKind
 	tag   driver.Tag
-	arg   uint64  // wait: place; record: own place; call: token
-	on    *Stream // wait: whose place; record: own stream; launch: that of the launch before, whose place is arg
+	arg   uint64  // wait, record: sequence number; call: token
+	on    *Stream // wait, record: the stream of that number; launch: with arg, the fence of the launch before
 	ep    *epoch  // for streams in the legacy order
 	ref   any     // *Event, *gate, driver.Sink, work, *valueOp, *launch or *bodyRun
 	limit int64   // wait: nanoseconds from when it is the head, or driver.Forever
@@ -65,8 +65,8 @@ func (o *op) description() string {
 		switch ref := o.ref.(type) {
 		case *Event:
 			return "a wait for event " + name(ref.opts.ID)
-		case recordedPlace:
-			return o.waitsForPlace()
+		case recordedFence:
+			return o.waitsForFence()
 		}
 		return "a wait for a stream"
 	case opWaitSet:
@@ -85,7 +85,7 @@ func (o *op) description() string {
 		return o.ref.(*valueOp).description()
 	case opLaunch:
 		return "a launch of a graph"
-	case opLaneEnd:
+	case opBranchEnd:
 		return "the end of a branch of a graph"
 	case opBody:
 		return "the body of a node of a graph"
@@ -94,7 +94,7 @@ func (o *op) description() string {
 }
 
 // waitsForPlace describes a wait for an event without a number, by its record.
-func (o *op) waitsForPlace() string {
+func (o *op) waitsForFence() string {
 	return fmt.Sprintf("a wait for event recorded after operation %d of %s", o.arg-o.on.first, o.on.title())
 }
 
@@ -127,7 +127,7 @@ func cost(o *op) int64 {
 // and then large, so that a million pending operations cost little each.
 const (
 	firstChunk = 4
-	laterChunk = 73 // fill 4 KiB, with the word by which Go's collector knows their type
+	laterChunk = 73 // fill 4 KiB, with the header by which Go's collector knows their type
 )
 
 type chunk struct {

@@ -22,50 +22,50 @@ type Stream struct {
 	// growingAt is the index in the device's list of streams, while this one is in it.
 	growingAt int32
 
-	// The n-th operation is done when words.Completed >= n. That and words.Submitted are
+	// The n-th operation is done when counters.Completed >= n. That and counters.Submitted are
 	// written under the lock and may be read without it, by C code, too.
-	words *status.Stream
-	first uint64 // what both were when the stream was made: others have had the words before
+	counters *status.Stream
+	first    uint64 // what both were when the stream was made: another stream has had the counters before
 
 	q       fifo
-	extras  *extras // nil until the first of its fields is needed
+	rare    *rareState // nil until the first of its fields is needed
 	waiting waiters
-	growing driver.Burst // at the end of q, until it is sealed; words say if there is one
+	growing driver.Burst // at the end of q, until it is sealed; counters say if there is one
 	failure atomic.Pointer[driver.Error]
 	prev    *Stream // the device's list of streams with work
 	next    *Stream
 }
 
-// extras is what few streams ever need: a program may have very many streams.
-type extras struct {
-	skip          int         // operations dropped behind the head, done with it
+// rareState is what few streams ever need: a program may have very many streams.
+type rareState struct {
+	droppedOps    int         // operations dropped behind the head, done with it
 	droppedEpochs []*epoch    // the epochs of the dropped operations
 	began         int64       // when the head operation was started, while that is followed
 	timer         sched.Timer // of the head operation, a wait with a limit
-	parent        *Stream     // of a lane while a launch runs: the stream of the launch
-	awaited       []uint64    // places that threads wait for, also while none of them sleeps
-	program       *program    // of a lane: whose nodes it takes, nil for the lanes of bodies
-	steps         uint64      // of a lane: how many operations each launch puts on it
+	parent        *Stream     // of a branch while a launch runs: the stream of the launch
+	awaited       []uint64    // sequence numbers that threads wait for, also while none of them sleeps
+	program       *program    // of a branch: whose nodes it runs, nil for the branches of bodies
+	steps         uint64      // of a branch: how many operations each launch puts on it
 }
 
-// extra returns the fields of s that few streams need.
-func (s *Stream) extra() *extras {
-	if s.extras == nil {
-		s.extras = &extras{}
+// rareState returns the fields of s that few streams need.
+func (s *Stream) rareState() *rareState {
+	if s.rare == nil {
+		s.rare = &rareState{}
 	}
-	return s.extras
+	return s.rare
 }
 
-// parent returns the stream of the launch that runs on s, nil if s is no lane or none runs.
+// parent returns the stream of the launch that runs on s, nil if s is no branch or none runs.
 func (s *Stream) parent() *Stream {
-	if s.extras == nil {
+	if s.rare == nil {
 		return nil
 	}
-	return s.extras.parent
+	return s.rare.parent
 }
 
 // limited reports whether the head operation is a wait whose limit has begun.
-func (s *Stream) limited() bool { return s.extras != nil && s.extras.timer != nil }
+func (s *Stream) limited() bool { return s.rare != nil && s.rare.timer != nil }
 
 // Record implements driver.Stream.
 func (s *Stream) Record(ev driver.Event, tag driver.Tag) error {
@@ -77,8 +77,8 @@ func (s *Stream) Record(ev driver.Event, tag driver.Tag) error {
 		return errClosed("record")
 	}
 	s.seal()
-	seq := s.words.Submitted.Load() + 1
-	v.at = place{s, seq}
+	seq := s.counters.Submitted.Load() + 1
+	v.at = fence{s, seq}
 	v.recorded = true
 	e.add(s, &op{kind: opRecord, tag: tag, arg: seq, on: s, ref: v})
 	e.sched.Point(sched.Enqueued, s, nil, 0)
@@ -113,21 +113,21 @@ func (s *Stream) Wait(ev driver.Event, limit int64, tag driver.Tag) error {
 // WaitPlace implements driver.StatusStream.
 func (s *Stream) WaitPlace(other driver.Stream, seq uint64) error {
 	e := s.eng
-	at := place{other.(*Stream), seq}
+	at := fence{other.(*Stream), seq}
 	e.Lock()
 	defer e.Unlock()
 	if e.closed {
 		return errClosed("wait event")
 	}
 	if at.on != s && !e.completeByDefinition(at) {
-		e.add(s, &op{kind: opWait, arg: seq, on: at.on, ref: recordedPlace{}, limit: driver.Forever})
+		e.add(s, &op{kind: opWait, arg: seq, on: at.on, ref: recordedFence{}, limit: driver.Forever})
 	}
 	e.point(sched.Enqueued, s, nil, 0)
 	return nil
 }
 
 // recordedPlace is in the operation of a wait for an event that only C code knows.
-type recordedPlace struct{}
+type recordedFence struct{}
 
 // WaitStream implements driver.Stream.
 func (s *Stream) WaitStream(other driver.Stream, tag driver.Tag) error {
@@ -139,7 +139,7 @@ func (s *Stream) WaitStream(other driver.Stream, tag driver.Tag) error {
 		return errClosed("wait stream")
 	}
 	if s != t {
-		if at := t.mark(); !e.completeByDefinition(at) {
+		if at := t.lastFence(); !e.completeByDefinition(at) {
 			e.add(s, &op{kind: opWait, tag: tag, arg: at.seq, on: at.on, limit: driver.Forever})
 		} else {
 			e.addBarrier(s, tag)
@@ -233,11 +233,11 @@ func (s *Stream) WaitValue(v driver.Value) error {
 func (s *Stream) Query() (bool, error) {
 	e := s.eng
 	if e.parallel.Load() && !s.legacy {
-		return s.words.Completed.Load() == s.words.Submitted.Load(), nil
+		return s.counters.Completed.Load() == s.counters.Submitted.Load(), nil
 	}
 	e.Lock()
 	e.point(sched.Queried, s, nil, 0)
-	done := s.words.Completed.Load() == s.words.Submitted.Load()
+	done := s.counters.Completed.Load() == s.counters.Submitted.Load()
 	if done && s.legacy {
 		// Its work includes that of the streams ordered with it.
 		done = s.dev.last.open && s.dev.last.pending == 0
@@ -249,54 +249,54 @@ func (s *Stream) Query() (bool, error) {
 // Point implements driver.Stream.
 func (s *Stream) Point() driver.Point {
 	s.eng.Lock()
-	at := s.mark()
+	at := s.lastFence()
 	s.eng.Unlock()
 	return point{s.eng, at}
 }
 
-// mark returns the place at which all work enqueued so far is done. On the
+// lastFence returns the fence that is reached when all work enqueued so far is done. On the
 // legacy default stream that includes the work of the streams ordered with it,
 // so a marker is enqueued there unless nothing lies between.
-func (s *Stream) mark() place {
+func (s *Stream) lastFence() fence {
 	if s.legacy && s.dev.unorderedWork() {
 		s.eng.add(s, &op{kind: opNop})
 	}
 	s.seal()
-	return place{s, s.words.Submitted.Load()}
+	return fence{s, s.counters.Submitted.Load()}
 }
 
-// Mark implements driver.Stream. Where the legacy order would hold later work up,
+// Mark implements driver.Stream. Where later work may have to wait for the legacy order,
 // an empty operation stands for it.
 func (s *Stream) Mark(tag driver.Tag) uint64 {
 	e := s.eng
 	e.Lock()
-	e.sequenced(tag)
+	e.reportSequenced(tag)
 	if s.ordered {
 		if last := s.dev.last; !last.open || (last.legacy != s.legacy && last.pending > 0) {
 			e.add(s, &op{kind: opNop})
 		}
 	}
 	s.seal()
-	place := s.words.Submitted.Load()
+	seq := s.counters.Submitted.Load()
 	e.point(sched.Enqueued, s, nil, 0)
 	e.Unlock()
-	return place
+	return seq
 }
 
 // Last implements driver.Stream.
 func (s *Stream) Last() uint64 {
-	s.SealBurst() // what is enqueued next has the next place
-	return s.words.Submitted.Load()
+	s.SealBurst() // what is enqueued next has the next sequence number
+	return s.counters.Submitted.Load()
 }
 
 // Reached implements driver.Stream.
-func (s *Stream) Reached(place uint64) bool { return s.words.Completed.Load() >= place }
+func (s *Stream) Reached(seq uint64) bool { return s.counters.Completed.Load() >= seq }
 
 // At implements driver.Stream.
-func (s *Stream) At(seq uint64) driver.Point { return point{s.eng, place{s, seq}} }
+func (s *Stream) At(seq uint64) driver.Point { return point{s.eng, fence{s, seq}} }
 
 // Status implements driver.StatusStream.
-func (s *Stream) Status() *status.Stream { return s.words }
+func (s *Stream) Status() *status.Stream { return s.counters }
 
 // Failure implements driver.Stream.
 func (s *Stream) Failure() *driver.Error {
@@ -305,21 +305,21 @@ func (s *Stream) Failure() *driver.Error {
 	}
 	s.eng.Lock()
 	defer s.eng.Unlock()
-	s.words.Special.And(^uint32(status.Failed))
+	s.counters.Special.And(^uint32(status.Failed))
 	return s.failure.Swap(nil)
 }
 
 // fail makes err the stream's error unless it has one, and reports whether it did.
 // The lock is held.
 func (s *Stream) fail(err *driver.Error) bool {
-	for p := s.parent(); p != nil; p = s.parent() { // s is a lane, maybe of a body on a lane
+	for p := s.parent(); p != nil; p = s.parent() { // s is a branch, maybe of a body on a branch
 		s = p
 		if r, ok := s.q.front().ref.(*bodyRun); ok {
 			r.stopped = true // what was to end the loop may not have run
 		}
 	}
 	kept := s.failure.CompareAndSwap(nil, err)
-	s.words.Special.Or(status.Failed)
+	s.counters.Special.Or(status.Failed)
 	return kept
 }
 
@@ -333,16 +333,16 @@ func (s *Stream) Level() uint8 { return s.level }
 // State implements sched.Stream.
 func (s *Stream) State() sched.State {
 	if s.started() != nil {
-		return sched.Stalled // it waits for the lanes
+		return sched.Stalled // it waits for the branches
 	}
 	return s.state
 }
 
 // Enqueued implements sched.Stream.
-func (s *Stream) Enqueued() uint64 { return s.words.Submitted.Load() - s.first }
+func (s *Stream) Enqueued() uint64 { return s.counters.Submitted.Load() - s.first }
 
 // Completed implements sched.Stream.
-func (s *Stream) Completed() uint64 { return s.words.Completed.Load() - s.first }
+func (s *Stream) Completed() uint64 { return s.counters.Completed.Load() - s.first }
 
 // Head implements sched.Stream.
 func (s *Stream) Head() sched.Op {
@@ -388,11 +388,11 @@ func (s *Stream) holder() *Stream {
 	}
 	o := s.q.front()
 	if l := s.started(); l != nil {
-		return l.lane()
+		return l.pendingBranch()
 	}
 	if o.ep == nil || o.ep.open {
 		if o.kind == opWait || o.kind == opLaunch {
-			return place{o.on, o.arg}.launched().on
+			return fence{o.on, o.arg}.launched().on
 		}
 		return nil
 	}
@@ -415,49 +415,49 @@ func (s *Stream) holder() *Stream {
 	return best
 }
 
-// limit starts the time limit of the wait at the head of a blocked stream. A
+// startTimer starts the time limit of the wait at the head of a blocked stream. A
 // wait further behind has not begun to wait, so it needs no timer yet.
-func (e *engine) limit(s *Stream, ns int64) {
+func (s *Stream) startTimer(ns int64) {
 	if ns == driver.Forever || s.limited() {
 		return
 	}
-	seq := s.words.Completed.Load() + 1
-	s.extra().timer = e.clock.After(ns, func() {
+	seq := s.counters.Completed.Load() + 1
+	e := s.eng
+	s.rareState().timer = e.clock.After(ns, func() {
 		e.Lock()
 		defer e.Unlock()
-		e.expireLocked(s, seq)
+		s.expire(seq)
 	})
 }
 
 // stopTimer ends the time limit of the head operation, if it has one.
 func (s *Stream) stopTimer() {
 	if s.limited() {
-		s.extras.timer.Stop()
-		s.extras.timer = nil
+		s.rare.timer.Stop()
+		s.rare.timer = nil
 	}
 }
 
-// expireLocked ends the wait at place seq with a Timeout error if it still blocks the
-// stream: the timer may have fired while something else ended the wait. The caller
-// holds mu.
-func (e *engine) expireLocked(s *Stream, seq uint64) {
-	if !s.limited() || s.state != sched.Stalled || s.words.Completed.Load()+1 != seq {
+// expire ends the wait with a sequence number with a Timeout error if it still blocks the
+// stream: the timer may have fired while something else ended the wait. The lock is held.
+func (s *Stream) expire(seq uint64) {
+	if !s.limited() || s.state != sched.Stalled || s.counters.Completed.Load()+1 != seq {
 		return
 	}
-	s.extras.timer = nil
+	s.rare.timer = nil
 	v := s.q.front().ref.(*Event)
 	text := "wait for event " + name(v.opts.ID) + " passed its limit: " + v.describe(1)
 	s.fail(&driver.Error{Kind: driver.Timeout, Op: "wait event", Text: text})
 	s.leaveList()
-	e.finish(s)
-	e.advance(s)
+	s.eng.finish(s)
+	s.eng.advance(s)
 }
 
 // leaveList takes a blocked stream out of the list in which it waits.
 func (s *Stream) leaveList() {
 	o := s.q.front()
 	if o.ep != nil && !o.ep.open {
-		o.ep.parked = without(o.ep.parked, s)
+		o.ep.blocked = without(o.ep.blocked, s)
 		return
 	}
 	switch o.kind {
@@ -473,9 +473,9 @@ func (s *Stream) leaveList() {
 		}
 	case opWaitSet:
 		v := o.ref.(*Event)
-		v.parked = without(v.parked, s)
+		v.blocked = without(v.blocked, s)
 	case opGate:
-		o.ref.(*gate).parked = nil
+		o.ref.(*gate).blocked = nil
 	case opWaitValue:
 		s.eng.values.waiting = without(s.eng.values.waiting, s)
 	}
@@ -490,14 +490,14 @@ func without(list []*Stream, s *Stream) []*Stream {
 	return list
 }
 
-// awaited reports whether a thread waits for a place that s has not reached. The
+// awaited reports whether a thread waits for a fence that s has not reached. The
 // lock is held.
 func (s *Stream) awaited() bool {
 	if slices.ContainsFunc(s.waiting, func(w waiter) bool { return w.stream == nil }) {
 		return true
 	}
-	return s.extras != nil && slices.ContainsFunc(s.extras.awaited, func(seq uint64) bool {
-		return !place{on: s, seq: seq}.reached()
+	return s.rare != nil && slices.ContainsFunc(s.rare.awaited, func(seq uint64) bool {
+		return !fence{on: s, seq: seq}.reached()
 	})
 }
 
@@ -511,6 +511,7 @@ func (s *Stream) atWork() bool {
 	return kind == opWork || kind == opLaunch
 }
 
+// abort drops the operations that have not begun, and returns how many. The lock is held.
 func (s *Stream) abort() int {
 	e := s.eng
 	if s.state == sched.Idle {
@@ -523,17 +524,17 @@ func (s *Stream) abort() int {
 	rest := s.q.drop()
 	n := 0
 	if last := len(rest) - 1; s.parent() != nil && last >= 0 {
-		s.q.push(&rest[last]) // the launch goes on when the lane has ended
+		s.q.push(&rest[last]) // the launch goes on when the branch has ended
 		rest = rest[:last]
 	}
 	for i := range rest {
 		n += rest[i].size()
 		s.undo(&rest[i])
 		if ep := rest[i].ep; ep != nil {
-			s.extra().droppedEpochs = append(s.extra().droppedEpochs, ep)
+			s.rareState().droppedEpochs = append(s.rareState().droppedEpochs, ep)
 		}
 	}
-	s.extra().skip += n
+	s.rareState().droppedOps += n
 	head := s.q.front()
 	if l := s.started(); l != nil {
 		l.stop()
@@ -547,7 +548,7 @@ func (s *Stream) abort() int {
 			e.unpark(b.Drop(head.arg))
 		}
 	}
-	if head.kind == opLaneEnd {
+	if head.kind == opBranchEnd {
 		// It can run, and has to: the launch goes on behind it.
 	} else if s.state == sched.Stalled || s.state == sched.Ready || s.state == sched.Queued {
 		switch s.state {
@@ -561,7 +562,7 @@ func (s *Stream) abort() int {
 		s.undo(head)
 		head.kind, head.ref, head.on = opNop, nil, nil
 		n += size
-		s.extra().skip += size - 1
+		s.rareState().droppedOps += size - 1
 		if s.state != sched.Ready {
 			e.advance(s)
 		}
@@ -580,7 +581,7 @@ func (s *Stream) undo(o *op) {
 			ev.waits--
 		}
 	case opLaunch:
-		s.eng.dropLaunch(o.ref.(*launch))
+		o.ref.(*launch).drop()
 	case opWork:
 		s.drop(o.ref.(work))
 	case opRecord:

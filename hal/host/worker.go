@@ -13,7 +13,7 @@ package host
 #include <unistd.h>
 #endif
 
-// Called on an engine's thread, with no lock held. It sleeps on after a signal.
+// Called on a worker, with no lock held. It sleeps on after a signal.
 static void hs_delay(int64_t ns) {
 	struct timespec left = {ns / 1000000000, ns % 1000000000};
 	while (nanosleep(&left, &left) != 0 && errno == EINTR) {}
@@ -69,7 +69,7 @@ import (
 	"halstream/hal/park"
 )
 
-// work is what an engine does for one operation. It runs in C, since a long
+// work is what a worker does for one operation. It runs in C, since a long
 // loop in Go cannot be interrupted by the collector.
 type work interface {
 	run()
@@ -82,7 +82,7 @@ func (w delayWork) run() { delay(w.ns) }
 
 func (w delayWork) short() bool { return false }
 
-// delay keeps the calling engine busy for ns nanoseconds.
+// delay keeps the calling worker busy for ns nanoseconds.
 func delay(ns int64) { C.hs_delay(C.int64_t(ns)) }
 
 type nativeWork struct {
@@ -167,7 +167,7 @@ func (e *engine) take(d *Device) (*Stream, work) {
 	}
 	s.state = sched.Running
 	if e.following {
-		s.extra().began = e.clock.Now()
+		s.rareState().began = e.clock.Now()
 	}
 	return s, s.q.front().ref.(work)
 }
@@ -218,7 +218,7 @@ func (e *engine) waitForWork(d *Device, me *worker) (*Stream, work) {
 // yieldToWaker makes the calling goroutine's thread one that does not interrupt the
 // threads that wake it, until the returned function is called on the same goroutine.
 // Where no processor is free the system runs a woken thread at once in place of the
-// one that woke it, and an enqueue that wakes an engine returns only when the engine
+// one that woke it, and an enqueue that wakes a worker returns only when the worker
 // has used up its slice of time, milliseconds later.
 func yieldToWaker() (end func()) {
 	runtime.LockOSThread()
