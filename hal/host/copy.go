@@ -49,6 +49,11 @@ func (w *copyWork) run() {
 	}
 	C.hs_copy(C.uint64_t(touch.Alias(w.Dst)), C.uint64_t(touch.Alias(w.Src)), C.uint64_t(w.DstPitch), C.uint64_t(w.SrcPitch),
 		C.uint64_t(w.Width), C.uint64_t(w.Height), streaming(w.Width*w.Height))
+	w.release()
+}
+
+// release frees the memory of C that the copy has for itself, if it has some.
+func (w *copyWork) release() {
 	if w.Release != 0 {
 		C.hs_free(C.uint64_t(w.Release))
 	}
@@ -74,20 +79,3 @@ func (w *fillWork) run() {
 }
 
 func (w *fillWork) short() bool { return w.Count*uint64(w.Size) <= inlineMost }
-
-// drop frees what a piece of work that will not run has.
-func (s *Stream) drop(w work) {
-	if n, ok := w.(*nativeWork); ok && n.Call != nil {
-		n.Call.Drop()
-	}
-	c, ok := w.(*copyWork)
-	if !ok {
-		return
-	}
-	if c.Release != 0 {
-		C.hs_free(C.uint64_t(c.Release))
-	}
-	if c.Waited {
-		s.fail(driver.Errorf(driver.Aborted, "copy", "the pending work of %s was dropped", s.title()))
-	}
-}

@@ -589,3 +589,18 @@ func (s *Stream) undo(o *op) {
 		s.eng.stamp(o)
 	}
 }
+
+// drop frees what a piece of work that will not run has.
+func (s *Stream) drop(w work) {
+	if n, ok := w.(*nativeWork); ok && n.Call != nil {
+		n.Call.Drop()
+	}
+	c, ok := w.(*copyWork)
+	if !ok {
+		return
+	}
+	c.release()
+	if c.Waited {
+		s.fail(driver.Errorf(driver.Aborted, "copy", "the pending work of %s was dropped", s.title()))
+	}
+}
