@@ -1,6 +1,7 @@
 package host_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -100,5 +101,29 @@ func BenchmarkNopLogged(b *testing.B) {
 			_, _ = s.Synchronize(nil, driver.Forever)
 			log.Take()
 		}
+	}
+}
+
+// BenchmarkCopy copies between two blocks of a device and waits; memmove is what Go's copy takes for the same.
+func BenchmarkCopy(b *testing.B) {
+	for _, size := range []int64{4 << 20, 64 << 20} {
+		s, _, _ := benchStreams(b)
+		source, err := s.Device().Alloc(nil, size)
+		require.NoError(b, err)
+		target, err := s.Device().Alloc(nil, size)
+		require.NoError(b, err)
+		spec := hal.CopySpec{Dst: target.Start, Src: source.Start, Width: uint64(size)}
+		b.Run(fmt.Sprintf("%dMiB", size>>20), func(b *testing.B) {
+			for b.Loop() {
+				_, _ = s.Copy(nil, spec)
+				_, _ = s.Synchronize(nil, driver.Forever)
+			}
+		})
+		b.Run(fmt.Sprintf("memmove%dMiB", size>>20), func(b *testing.B) {
+			to, from := bytesAt(target.Start, int(size)), bytesAt(source.Start, int(size))
+			for b.Loop() {
+				copy(to, from)
+			}
+		})
 	}
 }

@@ -15,7 +15,7 @@ func (s *Stream) HostFuncs(token uint64, b driver.Burst, report bool) error {
 		o.kind = opReport
 	}
 	s.seal()
-	s.words.Growing.Store(1) // before the operation counts: C code must not take its place for a final one
+	s.counters.Growing.Store(1) // before the operation counts: C code must not take its place for a final one
 	e.add(s, &o)
 	s.growing = b
 	if o.ep != nil {
@@ -37,8 +37,8 @@ func (s *Stream) seal() {
 		return
 	}
 	s.growing = nil
-	s.words.Submitted.Add(b.Seal() - 1)
-	s.words.Growing.Store(0)
+	s.counters.Submitted.Add(b.Seal() - 1)
+	s.counters.Growing.Store(0)
 	if list, i := s.dev.growing, int(s.growingAt); i < len(list) && list[i] == s {
 		last := len(list) - 1
 		list[i], list[last].growingAt = list[last], int32(i)
@@ -49,7 +49,7 @@ func (s *Stream) seal() {
 
 // SealBurst implements driver.Bursts.
 func (s *Stream) SealBurst() {
-	if s.words.Growing.Load() != 0 {
+	if s.counters.Growing.Load() != 0 {
 		s.eng.Lock()
 		s.seal()
 		s.eng.Unlock()
@@ -96,7 +96,7 @@ func (o *op) size() int {
 
 // pending returns how many operations are not done. The lock is held.
 func (s *Stream) pending() uint64 {
-	n := s.words.Submitted.Load() - s.words.Completed.Load()
+	n := s.counters.Submitted.Load() - s.counters.Completed.Load()
 	if s.growing != nil {
 		added, _ := s.growing.Counts()
 		n += added - 1

@@ -1,7 +1,6 @@
 #include "copy.h"
 
 #include <string.h>
-#include <time.h>
 
 #if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
 #include <cpuid.h>
@@ -81,24 +80,4 @@ void hs_copy_bytes(uint64_t dst, uint64_t src, uint64_t size, int streaming) {
 #endif
 	(void)streaming;
 	memcpy(to, from, size);
-}
-
-static int64_t hs_copy_now(void) {
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
-int hs_copy_slices(uint64_t *taken, uint64_t *done, uint64_t dst, uint64_t src, uint64_t width, uint64_t slice,
-                   int streaming, int64_t limit_ns) {
-	int64_t start = limit_ns < 0 ? 0 : hs_copy_now();
-	while (limit_ns < 0 || hs_copy_now() - start < limit_ns) {
-		uint64_t from = __atomic_fetch_add(taken, slice, __ATOMIC_RELAXED);
-		if (from >= width) return 0;
-		uint64_t size = width - from < slice ? width - from : slice;
-		hs_copy_bytes(dst + from, src + from, size, streaming);
-		// The thread that adds the last slice has seen the others' bytes.
-		if (__atomic_add_fetch(done, size, __ATOMIC_ACQ_REL) == width) return 1;
-	}
-	return 0;
 }

@@ -13,11 +13,4 @@ uint64_t hs_streaming_from(void);
 // afterwards, as with memcpy. Called on any thread, with no lock held.
 void hs_copy_bytes(uint64_t dst, uint64_t src, uint64_t size, int streaming);
 
-// hs_copy_slices copies slices of a range that several threads share, until none
-// is left or limit_ns (< 0: no limit) is over, and returns 1 on the thread that
-// copied the last byte of all, else 0. *taken counts the bytes that some thread
-// copies or has copied, *done those that are copied.
-int hs_copy_slices(uint64_t *taken, uint64_t *done, uint64_t dst, uint64_t src, uint64_t width, uint64_t slice,
-                   int streaming, int64_t limit_ns);
-
 #endif

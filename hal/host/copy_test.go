@@ -3,14 +3,11 @@ package host
 import (
 	"runtime"
 	"slices"
-	"sync"
 	"testing"
 	"unsafe"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
-
-	"halstream/hal/driver"
 )
 
 // setStreamingFrom changes from which size copies use streaming stores, where the
@@ -52,55 +49,11 @@ func TestM3_streaming_stores_copy_exactly_the_range(t *testing.T) {
 		from, at := rapid.IntRange(0, 130).Draw(t, "from"), rapid.IntRange(0, 130).Draw(t, "at")
 		source := numbered(from + size)
 		target := slices.Repeat([]byte{0xff}, at+size+130)
-		w := &copyWork{Copy: driver.Copy{
-			Dst: address(target) + uint64(at), Src: address(source) + uint64(from), Width: uint64(size), Height: 1,
-		}}
-		w.copyAll()
+		w := &copyWork{Dst: address(target) + uint64(at), Src: address(source) + uint64(from), Width: uint64(size), Height: 1}
+		w.run()
 		checkCopied(t, target, at, source[from:])
 		runtime.KeepAlive(source)
 	})
-}
-
-func TestM3_a_shared_copy_ends_once_and_copies_every_byte(t *testing.T) {
-	for name, from := range map[string]uint64{"streaming": 0, "plain": ^uint64(0)} {
-		t.Run(name, func(t *testing.T) {
-			defer setStreamingFrom(from)()
-			const size, at = 5<<20 + 1234, 77
-			source, target := numbered(size), slices.Repeat([]byte{0xff}, at+size+130)
-			for range 5 {
-				clear(target[at : at+size])
-				w := &copyWork{Copy: driver.Copy{Dst: address(target) + at, Src: address(source), Width: size, Height: 1}}
-				require.True(t, w.shared())
-				var threads sync.WaitGroup
-				var mu sync.Mutex
-				ended, copied := 0, uint64(0)
-				for range 4 {
-					threads.Go(func() {
-						if w.runShared(driver.Forever) {
-							mu.Lock()
-							copied = w.share.done.Load()
-							ended++
-							mu.Unlock()
-						}
-					})
-				}
-				threads.Wait()
-				require.Equal(t, 1, ended, "threads that ended the copy")
-				require.EqualValues(t, size, copied, "bytes that were copied when it ended")
-				checkCopied(t, target, at, source)
-			}
-			runtime.KeepAlive(source)
-		})
-	}
-}
-
-func TestM3_a_shared_copy_takes_no_slice_after_its_limit(t *testing.T) {
-	source, target := numbered(2<<20), make([]byte, 2<<20)
-	w := &copyWork{Copy: driver.Copy{Dst: address(target), Src: address(source), Width: 2 << 20, Height: 1}}
-	require.False(t, w.runShared(0))
-	require.Zero(t, w.share.taken.Load())
-	require.True(t, w.runShared(1<<62), "a limit that is not over")
-	require.True(t, slices.Equal(source, target))
 }
 
 func TestM3_only_copies_that_do_not_fit_the_cache_use_streaming_stores(t *testing.T) {

@@ -1,233 +1,718 @@
 package host
 
 import (
+	"sync/atomic"
+	"unsafe"
+
 	"halstream/hal/driver"
 	"halstream/hal/host/sched"
+	"halstream/hal/touch"
 )
 
-// WorkPending implements driver.Simulator.
-func (d *Driver) WorkPending() <-chan struct{} {
-	d.eng.Lock()
-	defer d.eng.Unlock()
-	for _, dev := range d.devices {
-		if dev.active != nil {
-			return alreadyClosed
-		}
-	}
-	if d.eng.pending == nil {
-		d.eng.pending = make(chan struct{})
-	}
-	return d.eng.pending
+// executable is a graph that can be launched.
+type executable struct {
+	eng  *engine
+	drv  *Driver
+	prog *program
+	last fence // of the latest launch
 }
 
-// alreadyClosed is a channel that is closed.
-var alreadyClosed = func() chan struct{} {
-	c := make(chan struct{})
-	close(c)
-	return c
-}()
+// Instantiate implements driver.GraphDriver.
+func (d *Driver) Instantiate(nodes []driver.GraphNode) (driver.Executable, error) {
+	return &executable{eng: d.eng, drv: d, prog: d.program(nodes)}, nil
+}
 
-// Quiet implements driver.Simulator.
-func (d *Driver) Quiet() (quiet bool, mark uint64) {
-	const prime = 1099511628211
-	d.eng.Lock()
-	defer d.eng.Unlock()
-	quiet = true
-	for _, dev := range d.devices {
-		for s := dev.active; s != nil; s = s.next {
-			if quiet && s.need() == driver.NeedNothing {
-				quiet = false
+// Update implements driver.Executable. Launches that were enqueued before keep their nodes.
+func (x *executable) Update(nodes []driver.GraphNode, commit func() bool) error {
+	prog := x.drv.program(nodes)
+	x.eng.Lock()
+	defer x.eng.Unlock()
+	if !commit() {
+		return driver.ErrUpdated
+	}
+	x.prog = prog
+	return nil
+}
+
+// Close implements driver.Executable: there is nothing to give up.
+func (x *executable) Close() {}
+
+// Launch implements driver.Executable.
+func (x *executable) Launch(stream driver.Stream, l driver.GraphLaunch) error {
+	s, e := stream.(*Stream), x.eng
+	e.Lock()
+	defer e.Unlock()
+	if e.closed {
+		l.End()
+		return errClosed("launch graph")
+	}
+	if !l.Current() {
+		l.End()
+		return driver.ErrUpdated
+	}
+	s.seal()
+	run := &launch{GraphLaunch: l, prog: x.prog, at: fence{s, s.counters.Submitted.Load() + 1}}
+	run.enqueue()
+	o := op{kind: opLaunch, tag: l.Tag(), ref: run}
+	if x.last.on != nil && x.last.on != s && !x.last.reached() {
+		o.on, o.arg = x.last.on, x.last.seq
+	}
+	x.last = run.at
+	e.add(s, &o)
+	if !e.parallel.Load() {
+		x.prog.number(e.sched)
+	}
+	e.point(sched.Enqueued, s, nil, 0)
+	return nil
+}
+
+// program is a graph in the form in which the host device runs it: branches, each a stream
+// that the device makes for the graph. Nodes on one branch follow each other; a node that
+// comes after one on another branch waits for it as streams wait for events. So branches
+// run as streams do, under every schedule.
+type program struct {
+	branches []branch
+	// end is the number behind those of the nodes and of all bodies in them.
+	end int
+	// resets are the conditions whose value is set when a launch begins, also those of bodies.
+	resets []driver.GraphCondition
+	// events are the steps that record events and wait for them, in the order of the nodes.
+	events []eventStep
+	// launches is how many launches were enqueued. Those that have not begun are in the queue,
+	// in the order of the calls; running is the one in progress, nil if there is none.
+	launches uint64
+	queue    []*launch
+	running  *launch
+}
+
+// branch is a stream with the operations that each launch puts on it.
+type branch struct {
+	on    *Stream
+	steps []op
+	sites []uint32 // of the nodes, 0 where there is none
+	nodes []int    // the number of the node of each step, -1 for a wait for another branch and the end
+	base  uint64   // the last sequence number before the launch in progress
+	tail  int      // the last node, while the branch is compiled
+}
+
+// eventStep is a step of a branch that records an event, or waits for it.
+type eventStep struct {
+	event   *Event
+	records bool
+	at      position
+}
+
+// position is where a node is in a program: the n-th step of a branch, counted from 1. The branch
+// of a node that was left out is -1.
+type position struct {
+	branch int
+	step   uint64
+}
+
+// firstBranch is above the identifiers of all streams that the runtime makes.
+const firstBranch = 1 << 32
+
+// reserveMost bounds for how many operations a branch keeps memory from launch to launch.
+const reserveMost = 64
+
+// program returns the program of the nodes of an executable, whose launches can record events.
+func (d *Driver) program(nodes []driver.GraphNode) *program {
+	p := d.compile(nodes, 0)
+	if len(p.events) == 0 {
+		return p
+	}
+	for i := range p.branches {
+		x := p.branches[i].on.rareState()
+		x.program, x.steps = p, uint64(len(p.branches[i].steps))
+	}
+	return p
+}
+
+// compile assigns nodes to branches. They are numbered from first on, and the nodes of their bodies behind them.
+func (d *Driver) compile(nodes []driver.GraphNode, first int) *program {
+	p := &program{end: first + len(nodes)}
+	positions := make([]position, len(nodes))
+	after := leaveOut(nodes)
+	latest := map[int]uint64{}
+	for i := range nodes {
+		n := &nodes[i]
+		if after[i] == nil && n.Kind == driver.EmptyNode {
+			positions[i].branch = -1
+			continue
+		}
+		dev := d.devices[n.Device]
+		on := -1
+		for _, dep := range after[i] {
+			l := positions[dep].branch
+			if p.branches[l].tail == dep && p.branches[l].on.dev == dev && p.branches[l].on.level == n.Level {
+				on = l
+				break
 			}
-			for _, n := range []uint64{uint64(dev.ordinal), s.id, s.words.Completed.Load(), s.words.Submitted.Load(), s.pending()} {
-				mark = (mark ^ n) * prime
+		}
+		if on < 0 {
+			on = len(p.branches)
+			s := dev.newStream()
+			s.level, s.id = n.Level, firstBranch+d.eng.branches.Add(1)
+			p.branches = append(p.branches, branch{on: s})
+		}
+		for _, dep := range after[i] {
+			if b := positions[dep]; b.branch != on {
+				latest[b.branch] = max(latest[b.branch], b.step)
+			}
+		}
+		for _, dep := range after[i] { // in the order of the nodes, so that runs are repeatable
+			if l := positions[dep].branch; latest[l] > 0 {
+				p.add(on, op{kind: opWait, on: p.branches[l].on, arg: latest[l], tag: driver.Tag(l), limit: driver.Forever}, -1, n.Site)
+				delete(latest, l)
+			}
+		}
+		if n.Kind.Conditional() {
+			p.add(on, p.body(d, n), first+i, n.Site)
+		} else {
+			p.add(on, nodeOp(n, p.branches[on].on), first+i, n.Site)
+		}
+		p.branches[on].tail = i
+		positions[i] = position{on, uint64(len(p.branches[on].steps))}
+		if n.Kind == driver.RecordNode || n.Kind == driver.WaitNode {
+			p.branches[on].steps[positions[i].step-1].arg = uint64(len(p.events))
+			p.events = append(p.events, eventStep{n.Event.(*Event), n.Kind == driver.RecordNode, positions[i]})
+		}
+	}
+	for l := range p.branches {
+		p.add(l, op{kind: opBranchEnd}, -1, 0)
+		if n := len(p.branches[l].steps); n <= reserveMost {
+			p.branches[l].on.q.reserve(n)
+		}
+	}
+	return p
+}
+
+// body returns the operation of a node with a condition.
+func (p *program) body(d *Driver, n *driver.GraphNode) op {
+	b := &body{kind: n.Kind, condition: n.Condition.Addr}
+	if n.Condition.Resets {
+		p.resets = append(p.resets, n.Condition)
+	}
+	for _, nodes := range n.Bodies {
+		prog := d.compile(nodes, p.end)
+		p.end = prog.end
+		p.resets = append(p.resets, prog.resets...)
+		b.progs = append(b.progs, prog)
+	}
+	return op{kind: opBody, ref: b}
+}
+
+// number gives the branches their numbers in the schedule's run, those of bodies behind the others, so that the
+// numbers do not depend on when a launch or a body begins. The lock is held.
+func (p *program) number(to sched.Scheduler) {
+	for i := range p.branches {
+		to.Numbered(p.branches[i].on)
+	}
+	for i := range p.branches {
+		for _, o := range p.branches[i].steps {
+			if b, ok := o.ref.(*body); ok {
+				for _, prog := range b.progs {
+					prog.number(to)
+				}
 			}
 		}
 	}
-	return quiet, mark
 }
 
-// Busy implements driver.Simulator.
-func (d *Driver) Busy() []driver.Busy {
-	d.eng.Lock()
-	defer d.eng.Unlock()
-	var found []driver.Busy
-	for _, dev := range d.devices {
-		for s := dev.active; s != nil; s = s.next {
-			found = append(found, s.busy())
-		}
-	}
-	return found
+// add puts the operation of a node, -1 for none, at the end of a branch.
+func (p *program) add(on int, o op, node int, site uint32) {
+	l := &p.branches[on]
+	l.steps, l.nodes, l.sites = append(l.steps, o), append(l.nodes, node), append(l.sites, site)
 }
 
-// need says what the head operation of a stream with work waits for.
-func (s *Stream) need() driver.Need {
-	o := s.q.front()
-	switch s.state {
-	case sched.Running:
-		switch o.kind {
-		case opLaunch, opBody:
-			return driver.NeedStream
-		case opCall:
-			return driver.NeedFunction
-		case opReport:
-			return driver.NeedReport
+// leaveOut returns what each node comes after once empty nodes are left out: those that
+// come after at most one node, or before at most one, so that no more edges result. The
+// entry of such a node is nil, that of every other node is not.
+func leaveOut(nodes []driver.GraphNode) [][]int {
+	before := make([]int, len(nodes)) // how many nodes come after each
+	for i := range nodes {
+		for _, dep := range nodes[i].After {
+			before[dep]++
 		}
-		if w, ok := o.ref.(*nativeWork); ok && w.thread.Load() != 0 {
-			return driver.NeedNative
-		}
-		return driver.NeedNothing
-	case sched.Stalled:
-	default:
-		return driver.NeedNothing // ready, or queued for an engine
 	}
-	if o.ep != nil && !o.ep.open {
-		return driver.NeedOrder
+	after := make([][]int, len(nodes))
+	left := make([][]int, len(nodes)) // of nodes left out: what comes before them
+	for i := range nodes {
+		n := &nodes[i]
+		list := n.After
+		for k, dep := range n.After {
+			if after[dep] != nil {
+				continue
+			}
+			list = append([]int{}, n.After[:k]...)
+			for _, dep := range n.After[k:] {
+				if after[dep] != nil {
+					list = append(list, dep)
+				} else {
+					list = append(list, left[dep]...)
+				}
+			}
+			break
+		}
+		if n.Kind == driver.EmptyNode && (len(list) <= 1 || before[i] <= 1) {
+			left[i] = list
+			continue
+		}
+		if list == nil {
+			list = []int{}
+		}
+		after[i] = list
 	}
-	switch o.kind {
-	case opGate:
-		return driver.NeedGate
-	case opLaunch:
-		return driver.NeedStream
-	case opWait, opWaitSet:
-		if s.limited() {
-			return driver.NeedNothing
-		}
-		if o.kind == opWait {
-			return driver.NeedStream
-		}
-		return driver.NeedEvent
-	case opWaitValue:
-		if v := o.ref.(*valueOp); v.shared || v.met() {
-			return driver.NeedNothing // another process may write it, or somebody did
-		}
-		return driver.NeedValue
-	}
-	return driver.NeedNothing
+	return after
 }
 
-func (s *Stream) busy() driver.Busy {
-	o := s.q.front()
-	b := driver.Busy{
-		At:      driver.Place{Device: s.dev.ordinal, Stream: s.id, Seq: s.words.Completed.Load() + 1},
-		Title:   s.title(),
-		Pending: s.pending(),
-		Head:    o.description(),
-		Tag:     o.tag,
-		Site:    s.site(),
-		Need:    s.need(),
+// nodeOp returns the operation of a node on its branch. launch.spread completes it.
+func nodeOp(n *driver.GraphNode, on *Stream) op {
+	switch n.Kind {
+	case driver.CallNode:
+		return op{kind: opCall, arg: n.Token}
+	case driver.NativeNode:
+		return op{kind: opWork, ref: &nativeWork{Native: *n.Native, stream: on}}
+	case driver.CopyNode:
+		w := copyWork(*n.Copy)
+		return op{kind: opWork, ref: &w}
+	case driver.FillNode:
+		w := fillWork(n.Fill)
+		return op{kind: opWork, ref: &w}
+	case driver.DelayNode:
+		return op{kind: opWork, ref: delayWork{n.Delay}}
+	case driver.RecordNode:
+		return op{kind: opRecord, ref: n.Event.(*Event)}
+	case driver.WaitNode:
+		return op{kind: opWaitSet, ref: n.Event.(*Event)}
 	}
-	switch b.Need {
-	case driver.NeedGate:
-		b.Number = o.ref.(*gate).id
-	case driver.NeedEvent:
-		ev := o.ref.(*Event)
-		b.Number = ev.opts.ID
-		if ev.recorded && !ev.at.reached() {
-			b.On = []driver.Place{ev.at.name()}
-		}
-	case driver.NeedFunction, driver.NeedReport:
-		b.Number = o.arg
-	case driver.NeedNative:
-		b.Number = uint64(o.ref.(*nativeWork).thread.Load())
-	case driver.NeedStream:
-		if l := s.started(); l != nil {
-			b.On = l.ends()
-			return b
-		}
-		if ev, ok := o.ref.(*Event); ok {
-			b.Number = ev.opts.ID
-		}
-		if o.kind == opLaunch {
-			b.Head += ", behind an earlier launch of the same executable"
-		}
-		b.On = []driver.Place{place{o.on, o.arg}.name()}
-	case driver.NeedOrder:
-		b.On = s.before()
-	case driver.NeedValue:
-		b.Number = o.ref.(*valueOp).Addr
-	}
-	return b
+	return op{kind: opNop}
 }
 
-// before returns the places that the legacy order puts before the head
-// operation of s: the last ones of the epoch that is open.
-func (s *Stream) before() []driver.Place {
+// launch is one run of an executable. It is what an opLaunch refers to.
+type launch struct {
+	driver.GraphLaunch
+	prog *program
+	// left is how many branches have not ended, while the run is in progress.
+	left int
+	// body is what this is a run of, nil for a whole graph.
+	body *bodyRun
+	// at is the operation of the launch, number how many launches of its program were enqueued before.
+	at     fence
+	number uint64
+	// waits are the records that the nodes wait for, one for each element of the program's events.
+	waits []fence
+	// dropped says that the launch will not run.
+	dropped bool
+}
+
+// enqueue puts a launch behind the earlier ones of its program, and binds its events: as outside of
+// a graph a record counts from the call on, and a wait is for the record that is the latest one then. The launches
+// of a program run in the order of the calls and put the same operations on its branches each time, so the
+// sequence numbers are fixed although the nodes are enqueued later. The lock is held.
+func (l *launch) enqueue() {
+	p := l.prog
+	l.number = p.launches
+	p.launches++
+	p.queue = append(p.queue, l)
+	for i, step := range p.events {
+		ev := step.event
+		switch {
+		case step.records:
+			ev.at, ev.recorded = l.fenceOf(step), true
+		case ev.at.on != nil && !ev.at.reached():
+			if l.waits == nil {
+				l.waits = make([]fence, len(p.events))
+			}
+			l.waits[i] = ev.at
+			ev.waits++
+		}
+	}
+}
+
+// fenceOf returns the fence of a step in this launch.
+func (l *launch) fenceOf(step eventStep) fence {
+	branch := &l.prog.branches[step.at.branch]
+	return fence{branch.on, branch.on.first + l.number*uint64(len(branch.steps)) + step.at.step}
+}
+
+// bindWait completes the wait *o of a node: an empty operation if the record was reached meanwhile.
+func (l *launch) bindWait(o *op) {
+	ev, at := o.ref.(*Event), fence{}
+	if l.waits != nil {
+		at = l.waits[o.arg]
+	}
+	switch {
+	case !at.reached():
+		*o = op{kind: opWait, on: at.on, arg: at.seq, ref: ev, limit: driver.Forever}
+		return
+	case at.on != nil:
+		ev.waits--
+	}
+	*o = op{kind: opNop}
+}
+
+// launchBefore returns the fence that has to be reached before the launch *o begins: that of an earlier launch of
+// the same executable. Its stream is nil if there is none.
+func (o *op) launchBefore() fence {
+	if at := (fence{o.on, o.arg}); !at.reached() {
+		return at
+	}
+	l := o.ref.(*launch)
+	switch p := l.prog; {
+	case p.running != nil:
+		return p.running.at
+	case p.queue[0] != l: // one between the two was dropped
+		return p.queue[0].at
+	}
+	return fence{}
+}
+
+// begin puts the nodes of a launch, the head operation of s, on the branches of its program,
+// and reports whether there are any: s stays at the launch until they have ended. The
+// lock is held.
+func (l *launch) begin(s *Stream) bool {
+	p := l.prog
+	p.queue, p.running = p.queue[1:], l
+	l.Begin()
+	for _, c := range p.resets {
+		atomic.StoreUint32(wordAt(c.Addr), c.Initial)
+	}
+	if !l.spread(s) {
+		p.running = nil
+		l.End()
+		return false
+	}
+	return true
+}
+
+// spread puts the nodes of a run, whose operation is the head of s, on the branches of its program,
+// and reports whether there are any. The lock is held.
+func (l *launch) spread(s *Stream) bool {
+	e := s.eng
+	branches := l.prog.branches
+	l.left = len(branches)
+	if l.left == 0 {
+		return false
+	}
+	for i := range branches {
+		branches[i].base = branches[i].on.counters.Submitted.Load()
+		branches[i].on.rareState().parent = s
+	}
+	var runs []driver.NodeRun
+	if l.body == nil {
+		runs = l.NodeRuns()
+	}
+	tag := l.Tag() // 0 where nobody listens
+	for i := range branches {
+		branch := &branches[i]
+		for j := range branch.steps {
+			o := branch.steps[j]
+			var run driver.NodeRun
+			if node := branch.nodes[j]; node >= 0 && runs != nil {
+				run = runs[node]
+			}
+			switch o.kind {
+			case opWait:
+				o.arg += branches[o.tag].base
+			case opCall:
+				o.ref = l.GraphLaunch
+				if run.Sink != nil {
+					o.ref = run.Sink
+				}
+			case opRecord:
+				o.on, o.arg = branch.on, branch.on.counters.Submitted.Load()+1
+			case opWaitSet:
+				l.bindWait(&o)
+			case opWork:
+				switch w := o.ref.(type) {
+				case *copyWork:
+					w.Before = run.Before
+				case *nativeWork:
+					w.Before, w.After = run.Before, run.After
+				}
+			case opBody:
+				o.ref = newBodyRun(o.ref.(*body), l.GraphLaunch)
+			case opBranchEnd:
+				o.ref = l
+			}
+			if o.tag = run.Tag; l.body != nil && tag != 0 && branch.nodes[j] >= 0 {
+				o.tag = tag + 1 + driver.Tag(branch.nodes[j])
+			}
+			e.add(branch.on, &o)
+		}
+	}
+	return true
+}
+
+// branchEnded counts a branch of a launch as ended; after the last one the launch is done.
+// The lock is held.
+func (l *launch) branchEnded(branch *Stream) {
+	s, e := branch.parent(), branch.eng
+	branch.rare.parent = nil
+	l.left--
+	if l.left > 0 {
+		return
+	}
+	if b := l.body; b == nil {
+		l.prog.running = nil
+		l.prog.passDropped()
+		l.End()
+	} else if b.kind == driver.WhileNode {
+		e.ready(s) // which looks at the condition again
+		return
+	}
+	e.finish(s)
+	e.advance(s)
+}
+
+// stop ends the bodies of a run, at whichever depth, when they have ended once. The lock is held.
+func (l *launch) stop() {
+	for i := range l.prog.branches {
+		branch := l.prog.branches[i].on
+		if branch.parent() == nil || branch.state == sched.Idle {
+			continue
+		}
+		if r, ok := branch.q.front().ref.(*bodyRun); ok {
+			r.stopped = true
+			r.run.stop()
+		}
+	}
+}
+
+// drop marks a launch as one that will not run. Streams and threads that wait for its records continue when the
+// earlier launches have ended. The lock is held.
+func (l *launch) drop() {
+	l.dropped = true
+	for i, at := range l.waits {
+		if at.on != nil {
+			l.prog.events[i].event.waits--
+		}
+	}
+	l.prog.passDropped()
+	l.End()
+}
+
+// passDropped completes the operations of the next launches of a program, as long as they are dropped ones.
+// The lock is held.
+func (p *program) passDropped() {
+	for p.running == nil && len(p.queue) > 0 && p.queue[0].dropped {
+		l := p.queue[0]
+		p.queue = p.queue[1:]
+		for i := range p.branches {
+			on := p.branches[i].on
+			e := on.eng
+			for range p.branches[i].steps {
+				on.counters.Submitted.Add(1)
+				if !e.parallel.Load() {
+					e.sched.Added(on, "") // no call of the program
+				}
+			}
+			e.releaseUntil(on, on.counters.Completed.Add(uint64(len(p.branches[i].steps))))
+		}
+		for _, step := range p.events {
+			if step.records {
+				at := l.fenceOf(step)
+				step.event.eng.stamp(&op{kind: opRecord, on: at.on, arg: at.seq, ref: step.event})
+			}
+		}
+	}
+}
+
+// pendingBranch returns a branch of the run in progress that has not ended, nil if all have. The lock is held.
+func (l *launch) pendingBranch() *Stream {
+	for i := range l.prog.branches {
+		if on := l.prog.branches[i].on; on.parent() != nil && on.state != sched.Idle {
+			return on
+		}
+	}
+	return nil
+}
+
+// ends returns the last operation of each branch of the run in progress. The lock is held.
+func (l *launch) ends() []driver.Place {
 	var places []driver.Place
-	for t := s.dev.active; t != nil; t = t.next {
-		if ep := t.q.front().ep; t != s && ep != nil && ep.open {
-			places = append(places, place{t, t.words.Completed.Load() + 1}.name())
+	for i := range l.prog.branches {
+		branch := &l.prog.branches[i]
+		if on := branch.on; on.parent() != nil {
+			places = append(places, fence{on, branch.base + uint64(len(branch.steps))}.place())
 		}
 	}
 	return places
 }
 
-// description says what an operation is.
-func (o *op) description() string {
-	switch o.kind {
-	case opRecord:
-		return "a record of event " + name(o.ref.(*Event).opts.ID)
-	case opReset:
-		return "a reset of event " + name(o.ref.(*Event).opts.ID)
-	case opWait:
-		switch ref := o.ref.(type) {
-		case *Event:
-			return "a wait for event " + name(ref.opts.ID)
-		case recordedPlace:
-			return o.waitsForPlace()
-		}
-		return "a wait for a stream"
-	case opWaitSet:
-		return "a wait for event " + name(o.ref.(*Event).opts.ID)
-	case opGate:
-		return "gate " + name(o.ref.(*gate).id)
-	case opCall, opPass:
-		return "a function"
-	case opReport, opReportPass:
-		return "a report"
-	case opWork:
-		return title(o.ref.(work))
-	case opWriteValue:
-		return "a write of a value"
-	case opWaitValue:
-		return o.ref.(*valueOp).description()
-	case opLaunch:
-		return "a launch of a graph"
-	case opLaneEnd:
-		return "the end of a branch of a graph"
-	case opBody:
-		return "the body of a node of a graph"
+// launched returns the fence of the launch itself for a fence on a branch of a launch that has not begun, else
+// the fence unchanged. The lock is held.
+func (p fence) launched() fence {
+	if p.on == nil || p.on.rare == nil || p.on.rare.program == nil {
+		return p
 	}
-	return "an empty operation"
+	number := (p.seq - p.on.first - 1) / p.on.rare.steps
+	for _, l := range p.on.rare.program.queue {
+		if l.number == number {
+			return l.at
+		}
+	}
+	return p
 }
 
-// name names the operation at a place. The lock is held.
-func (p place) name() driver.Place {
-	p = p.launched()
-	return driver.Place{Device: p.on.dev.ordinal, Stream: p.on.id, Seq: p.seq}
+// body is what a node with a condition may run, and the address of the condition.
+type body struct {
+	kind      driver.GraphNodeKind
+	progs     []*program
+	condition uint64
 }
 
-// Missing implements driver.Placed.
-func (p point) Missing() []driver.Place {
-	p.eng.Lock()
-	defer p.eng.Unlock()
-	if p.at.reached() {
+// choose returns the program that a value of the condition selects, nil if it selects none.
+func (b *body) choose(value uint32) *program {
+	i := uint64(value)
+	if b.kind != driver.SwitchNode { // the first one unless the value is 0
+		i = 0
+		if value == 0 {
+			i = 1
+		}
+	}
+	if i >= uint64(len(b.progs)) {
 		return nil
 	}
-	return []driver.Place{p.at.name()}
+	return b.progs[i]
 }
 
-// Missing implements driver.Placed.
-func (a *deviceAll) Missing() []driver.Place {
-	a.dev.eng.Lock()
-	defer a.dev.eng.Unlock()
-	var places []driver.Place
-	for _, at := range a.places {
-		if !at.reached() {
-			places = append(places, at.name())
+// bodyRun is a body in one launch. It is what an opBody refers to, on a branch of that launch; the
+// body has branches of its own.
+type bodyRun struct {
+	*body
+	run launch
+	// stopped says that the stream was aborted, or a function in the body has failed: the body does
+	// not run again.
+	stopped bool
+	// faulty is the error of a loop if a function has failed in the present run of its body, and nothing
+	// has changed the condition, which was value, by its end.
+	faulty *driver.Error
+	value  uint32
+}
+
+func newBodyRun(b *body, l driver.GraphLaunch) *bodyRun {
+	r := &bodyRun{body: b}
+	r.run = launch{GraphLaunch: l, prog: b.progs[0], body: r}
+	return r
+}
+
+// begin reads the condition and puts the nodes that are to run on their branches. It reports whether
+// there are any. The lock is held.
+func (r *bodyRun) begin(s *Stream) bool {
+	value := atomic.LoadUint32(wordAt(r.condition))
+	prog := r.choose(value)
+	if r.stopped || prog == nil {
+		return false
+	}
+	if r.faulty != nil && value == r.value {
+		s.fail(r.faulty)
+		return false
+	}
+	r.faulty, r.value = nil, value
+	r.run.prog = prog
+	return r.run.spread(s)
+}
+
+// wordAt returns the condition at an address of pinned memory.
+func wordAt(addr uint64) *uint32 {
+	at := touch.Alias(addr)
+	return *(**uint32)(unsafe.Pointer(&at))
+}
+
+// started reports whether the head operation of s is a launch in progress.
+func (s *Stream) started() *launch {
+	if s.state != sched.Running {
+		return nil
+	}
+	switch ref := s.q.front().ref.(type) {
+	case *launch:
+		return ref
+	case *bodyRun:
+		return &ref.run
+	}
+	return nil
+}
+
+// inBody reports whether s is a branch of a body in progress.
+func (s *Stream) inBody() bool {
+	if p := s.parent(); p != nil {
+		l := p.started()
+		return l != nil && l.body != nil
+	}
+	return false
+}
+
+// loops returns the loops that a branch is in, the innermost first, and the streams that run them. The lock is held.
+func (s *Stream) loops() (runs []*bodyRun, on []*Stream) {
+	for p := s.parent(); p != nil; p = p.parent() {
+		if r, ok := p.q.front().ref.(*bodyRun); ok && r.kind == driver.WhileNode {
+			runs, on = append(runs, r), append(on, p)
 		}
 	}
-	return places
+	return runs, on
 }
 
-// Number returns the gate's number in texts.
-func (g *gate) Number() uint64 { return g.id }
+// Loops implements driver.LoopCompleter.
+func (s *Stream) Loops() (function uint32, loops []uint32) {
+	s.eng.Lock()
+	defer s.eng.Unlock()
+	_, on := s.loops()
+	for _, p := range on {
+		loops = append(loops, p.site())
+	}
+	return s.site(), loops
+}
+
+// Faulty implements driver.LoopCompleter.
+func (s *Stream) Faulty(loops []*driver.Error) {
+	s.eng.Lock()
+	defer s.eng.Unlock()
+	runs, _ := s.loops()
+	for i, r := range runs {
+		if i < len(loops) && r.faulty == nil {
+			r.faulty = loops[i]
+		}
+	}
+}
+
+// site returns the call site of the node that a branch is at, 0 for another stream. The
+// lock is held.
+func (s *Stream) site() uint32 {
+	if _, branch, at := s.step(); branch != nil {
+		return branch.sites[at]
+	}
+	return 0
+}
+
+// step returns the run that a branch belongs to and the step that it is at; nil for another stream. The
+// lock is held.
+func (s *Stream) step() (*launch, *branch, uint64) {
+	p := s.parent()
+	if p == nil {
+		return nil, nil, 0
+	}
+	l := p.started()
+	if l == nil {
+		return nil, nil, 0
+	}
+	for i := range l.prog.branches {
+		branch := &l.prog.branches[i]
+		if at := s.counters.Completed.Load() - branch.base; branch.on == s && at < uint64(len(branch.sites)) {
+			return l, branch, at
+		}
+	}
+	return nil, nil, 0
+}
+
+// node says which node of a launch a branch is at, and what that does. The lock is held.
+func (s *Stream) node(depth int) string {
+	l, branch, at := s.step()
+	if branch == nil || branch.nodes[at] < 0 {
+		return s.head(depth)
+	}
+	titles, node := l.GraphLaunch, branch.nodes[at]
+	s.eng.titles = append(s.eng.titles, func() string { return titles.NodeTitle(node) })
+	return titleMark + ", " + s.head(depth)
+}

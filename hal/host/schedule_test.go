@@ -1,11 +1,16 @@
 package host_test
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -14,6 +19,8 @@ import (
 	"halstream/hal"
 	"halstream/hal/driver"
 	"halstream/hal/host"
+	"halstream/hal/host/sched"
+	"halstream/hal/park"
 )
 
 func TestMain(m *testing.M) {
@@ -368,4 +375,294 @@ func TestX1_a_context_waits_for_its_streams_in_the_order_in_which_they_were_made
 		}
 	}
 	require.Equal(t, enqueued, waited)
+}
+
+// switchSchedules changes the schedule until done is closed. A refusal because
+// another thread has work pending is part of the game.
+func switchSchedules(rt *hal.Runtime, done <-chan struct{}) (changed int, err error) {
+	t := hal.NewThread()
+	for {
+		for _, schedule := range []string{"fifo", "parallel", "latest", "random 1"} {
+			select {
+			case <-done:
+				return changed, nil
+			default:
+			}
+			if err := rt.SetSchedule(t, schedule, driver.Caller{}); err == nil {
+				changed++
+			} else if !errors.Is(err, hal.ErrNotReady) {
+				return changed, err
+			}
+		}
+	}
+}
+
+func TestX6_a_schedule_begins_with_no_work_pending(t *testing.T) {
+	k := under(t, "latest", driver.Caller{})
+	k.nops(k.a)
+	err := k.rt.SetSchedule(k.me, "fifo", driver.Caller{})
+	require.ErrorIs(t, err, hal.ErrNotReady)
+	require.ErrorContains(t, err, "stream 1 of device 0 has 1 operation(s) pending")
+	require.Equal(t, "latest", k.rt.Schedule())
+	k.sync(k.a)
+	require.NoError(t, k.rt.SetSchedule(k.me, "parallel", driver.Caller{}))
+	require.Empty(t, k.rt.Run().Steps)
+}
+
+func TestX6_a_text_that_is_no_schedule_is_refused(t *testing.T) {
+	k := under(t, "parallel", driver.Caller{})
+	for text, why := range map[string]string{
+		"":              "choose parallel",
+		"lifo":          "choose parallel",
+		"fifo 1":        "fifo takes 0",
+		"random":        "random takes 1",
+		"random x":      "x is not a whole number",
+		"pct 1 0 5":     "the depth is 1 to 64",
+		"pct 1 65 5":    "the depth is 1 to 64",
+		"starve 0":      "numbered from 1",
+		"holds 1.1":     "is not of the form",
+		"holds 1.1>h0":  "is not of the form",
+		"holds 0.1>1.1": "is not of the form",
+	} {
+		err := k.rt.SetSchedule(k.me, text, driver.Caller{})
+		require.ErrorIs(t, err, hal.ErrInvalidValue, text)
+		require.ErrorContains(t, err, why, text)
+	}
+	t.Setenv("HALSTREAM_STALL_S", "soon")
+	require.ErrorContains(t, k.rt.SetSchedule(k.me, "fifo", driver.Caller{}), "HALSTREAM_STALL_S")
+}
+
+func TestX6_other_threads_may_call_while_the_schedule_changes(t *testing.T) {
+	rt, dev := opened(t)
+	rounds := 20_000
+	if testing.Short() {
+		rounds = 2_000
+	}
+	done := make(chan struct{})
+	var callers sync.WaitGroup
+	for range 2 {
+		callers.Add(1)
+		go func() {
+			defer callers.Done()
+			me := hal.NewThread()
+			s, err := dev.NewStream(me, hal.StreamOptions{NonBlocking: true})
+			if !assert.NoError(t, err) {
+				return
+			}
+			for range rounds {
+				if _, err := s.Query(me); !assert.NoError(t, err) {
+					return
+				}
+				if !assert.NoError(t, s.Nop(me)) {
+					return
+				}
+				ended, err := s.Synchronize(me, limitNS)
+				if !assert.NoError(t, err) || !assert.True(t, ended, "the stream stopped: %s", s.Describe()) {
+					return
+				}
+			}
+		}()
+	}
+	go func() { callers.Wait(); close(done) }()
+	changed, err := switchSchedules(rt, done)
+	require.NoError(t, err)
+	require.Positive(t, changed, "the schedule was never changed while the other threads called")
+}
+
+func TestX6_a_change_of_the_schedule_leaves_no_parker_behind(t *testing.T) {
+	k := under(t, "parallel", driver.Caller{})
+	k.nops(k.a)
+	k.sync(k.a)
+	before := park.Made()
+	const changes = 100
+	for range changes {
+		for _, schedule := range []string{"fifo", "parallel"} {
+			require.NoError(t, k.rt.SetSchedule(k.me, schedule, driver.Caller{}))
+			k.nops(k.a)
+			k.sync(k.a)
+		}
+	}
+	require.Less(t, park.Made()-before, uint64(changes/2), "each change of the schedule keeps a parker")
+}
+
+func TestX7_a_schedule_begins_with_an_empty_pool(t *testing.T) {
+	rt, dev := opened(t)
+	me := hal.NewThread()
+	for run := range 3 {
+		require.NoError(t, rt.SetSchedule(me, "latest", driver.Caller{}))
+		s, err := dev.NewStream(me, hal.StreamOptions{NonBlocking: true})
+		require.NoError(t, err)
+		g, err := s.Gate(me)
+		require.NoError(t, err)
+		// Behind the gate nothing of this run has written yet.
+		b, err := s.AllocAsync(me, 8)
+		require.NoError(t, err)
+		addr := b.Start
+		value := **(**uint64)(unsafe.Pointer(&addr)) // the memory is not Go's, so its address may be a number
+		assert.Equal(t, uint64(1<<64-1), value, "run %d reads what an earlier one left", run)
+		require.NoError(t, s.Fill(me, b.Start, 7, 4, 2))
+		require.NoError(t, s.FreeAsync(me, b.Start))
+		g.Open()
+		_, err = s.Synchronize(me, driver.Forever)
+		require.NoError(t, err)
+		require.NoError(t, s.Close(me))
+		require.NoError(t, rt.SetSchedule(me, "parallel", driver.Caller{}))
+	}
+}
+
+func TestX7_memory_that_is_given_out_holds_nothing_of_before(t *testing.T) {
+	k := under(t, "latest", driver.Caller{})
+	const size = 3000
+	junk := bytes.Repeat([]byte{0xff}, size)
+	// The memory is not Go's, so its address may be a number.
+	at := func(addr uint64) []byte { return unsafe.Slice(*(**byte)(unsafe.Pointer(&addr)), size) }
+	device, err := k.dev.Alloc(k.me, size)
+	require.NoError(t, err)
+	assert.Equal(t, junk, at(device.Start))
+	pinned, err := k.rt.AllocHost(k.me, size)
+	require.NoError(t, err)
+	assert.Equal(t, junk, at(pinned.Start))
+	for range 2 { // taken from the device, and then from what the pool keeps
+		b, err := k.a.AllocAsync(k.me, size)
+		require.NoError(t, err)
+		clear(at(b.Start))
+		before := k.order()
+		k.sync(k.a)
+		assert.NotEqual(t, before, k.order(), "it is an operation of the stream")
+		assert.Equal(t, junk, at(b.Start))
+		require.NoError(t, k.a.FreeAsync(k.me, b.Start))
+	}
+}
+
+// lazy is the least helpful scheduler: a stream moves only while a host thread
+// waits for something, and then the last one that became ready goes first.
+type lazy struct {
+	r     sched.Runner
+	ready []sched.Stream
+	seen  []sched.Reason
+}
+
+func (l *lazy) Attach(r sched.Runner) { l.r = r }
+
+func (l *lazy) Ready(s sched.Stream) { l.ready = append(l.ready, s) }
+
+func (l *lazy) Unlocking() bool { return false }
+
+func (l *lazy) Unlocked() {}
+
+func (l *lazy) Close() {}
+
+func (l *lazy) Added(sched.Stream, string) {}
+
+func (l *lazy) Numbered(sched.Stream) {}
+
+func (l *lazy) Parallel() bool { return false }
+
+func (l *lazy) Run() driver.Run { return driver.Run{} }
+
+func (l *lazy) Clock(real sched.Clock) sched.Clock { return real }
+
+func (l *lazy) Point(why sched.Reason, _ sched.Stream, done func() bool, _ int64) {
+	l.seen = append(l.seen, why)
+	if why != sched.Blocked {
+		return
+	}
+	for len(l.ready) > 0 && !done() {
+		last := len(l.ready) - 1
+		s := l.ready[last]
+		l.ready = l.ready[:last]
+		l.r.Run(s)
+	}
+}
+
+// frozen is a clock that only a test moves.
+type frozen struct {
+	now    int64
+	mu     sync.Mutex // timers are started by whichever thread moves a stream
+	timers []*frozenTimer
+}
+
+func (f *frozen) Now() int64 { return f.now }
+
+func (f *frozen) After(ns int64, call func()) sched.Timer {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	t := &frozenTimer{ns: ns, call: call}
+	f.timers = append(f.timers, t)
+	return t
+}
+
+// count is how many timers were ever started.
+func (f *frozen) count() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.timers)
+}
+
+func (f *frozen) timer(i int) *frozenTimer {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.timers[i]
+}
+
+// frozenTimer is a timer that only a test fires.
+type frozenTimer struct {
+	ns      int64
+	call    func()
+	stopped atomic.Bool
+}
+
+func (t *frozenTimer) Stop() bool { return !t.stopped.Swap(true) }
+
+func (t *frozenTimer) isStopped() bool { return t.stopped.Load() }
+
+func TestASchedulerAndAClockDecideWhatMovesAndWhen(t *testing.T) {
+	scheduler, clock := &lazy{}, &frozen{}
+	drv, err := host.Open(host.Options{Devices: 1, Scheduler: scheduler, Clock: clock})
+	require.NoError(t, err)
+	rt, err := hal.Open(drv, 1)
+	require.NoError(t, err)
+	defer rt.Close()
+	d, err := rt.Device(0)
+	require.NoError(t, err)
+	me := hal.NewThread()
+	a, err := d.NewStream(me, hal.StreamOptions{NonBlocking: true})
+	require.NoError(t, err)
+	b, err := d.NewStream(me, hal.StreamOptions{NonBlocking: true})
+	require.NoError(t, err)
+	start, err := rt.NewEvent(me, d, hal.EventOptions{Timing: true})
+	require.NoError(t, err)
+	end, err := rt.NewEvent(me, d, hal.EventOptions{Timing: true})
+	require.NoError(t, err)
+
+	require.NoError(t, a.Record(me, start))
+	done, err := a.Query(me)
+	require.NoError(t, err)
+	require.False(t, done, "not even a record runs by itself")
+	done, err = a.Synchronize(me, driver.Forever)
+	require.NoError(t, err)
+	require.True(t, done)
+	require.NoError(t, a.Nop(me))
+	require.NoError(t, a.Record(me, end))
+	require.NoError(t, b.Nop(me))
+	for _, s := range []*hal.Stream{a, b} {
+		done, err := s.Query(me)
+		require.NoError(t, err)
+		require.False(t, done, "a query moves nothing under this scheduler")
+	}
+	clock.now = 5_000_000
+	done, err = b.Synchronize(me, driver.Forever)
+	require.NoError(t, err)
+	require.True(t, done)
+	done, err = a.Query(me)
+	require.NoError(t, err)
+	require.False(t, done, "the scheduler ran more than was waited for")
+	done, err = a.Synchronize(me, driver.Forever)
+	require.NoError(t, err)
+	require.True(t, done)
+	ms, err := start.Elapsed(me, end)
+	require.NoError(t, err)
+	require.Equal(t, 5.0, ms, "time comes from the clock")
+	require.Contains(t, scheduler.seen, sched.Enqueued)
+	require.Contains(t, scheduler.seen, sched.Queried)
 }

@@ -1,45 +1,13 @@
 package host
 
 import (
+	"slices"
 	"sync/atomic"
 
 	"halstream/hal/driver"
 	"halstream/hal/host/sched"
 	"halstream/hal/status"
 )
-
-// opKind is the kind of an operation.
-type opKind uint8
-
-const (
-	opNop opKind = iota
-	opRecord
-	opWait    // for a place on another stream's timeline
-	opWaitSet // for a settable event
-	opReset
-	opGate
-	opCall   // host function that holds the stream
-	opPass   // host function that does not
-	opReport // the same two for functions that the program's own threads take
-	opReportPass
-	opWork // for an engine
-	opWriteValue
-	opWaitValue
-	opLaunch  // a run of a graph, whose nodes are on lanes
-	opLaneEnd // behind the nodes of a launch on a lane
-	opBody    // the body of a node with a condition
-)
-
-// op is an operation on a stream. It is small, since a stream may have a million.
-type op struct {
-	kind  opKind
-	tag   driver.Tag
-	arg   uint64  // wait: place; record: own place; call: token
-	on    *Stream // wait: whose place; record: own stream; launch: that of the launch before, whose place is arg
-	ep    *epoch  // for streams in the legacy order
-	ref   any     // *Event, *gate, driver.Sink, work, *valueOp, *launch or *bodyRun
-	limit int64   // wait: nanoseconds from when it is the head, or driver.Forever
-}
 
 // Stream is the host device's stream: a queue and a timeline that only grows.
 type Stream struct {
@@ -54,50 +22,50 @@ type Stream struct {
 	// growingAt is the index in the device's list of streams, while this one is in it.
 	growingAt int32
 
-	// The n-th operation is done when words.Completed >= n. That and words.Submitted are
+	// The n-th operation is done when counters.Completed >= n. That and counters.Submitted are
 	// written under the lock and may be read without it, by C code, too.
-	words *status.Stream
-	first uint64 // what both were when the stream was made: others have had the words before
+	counters *status.Stream
+	first    uint64 // what both were when the stream was made: another stream has had the counters before
 
 	q       fifo
-	extras  *extras // nil until the first of its fields is needed
+	rare    *rareState // nil until the first of its fields is needed
 	waiting waiters
-	growing driver.Burst // at the end of q, until it is sealed; words say if there is one
+	growing driver.Burst // at the end of q, until it is sealed; counters say if there is one
 	failure atomic.Pointer[driver.Error]
 	prev    *Stream // the device's list of streams with work
 	next    *Stream
 }
 
-// extras is what few streams ever need: a program may have very many streams.
-type extras struct {
-	skip          int         // operations dropped behind the head, done with it
+// rareState is what few streams ever need: a program may have very many streams.
+type rareState struct {
+	droppedOps    int         // operations dropped behind the head, done with it
 	droppedEpochs []*epoch    // the epochs of the dropped operations
 	began         int64       // when the head operation was started, while that is followed
 	timer         sched.Timer // of the head operation, a wait with a limit
-	parent        *Stream     // of a lane while a launch runs: the stream of the launch
-	awaited       []uint64    // places that threads wait for, also while none of them sleeps
-	program       *program    // of a lane: whose nodes it takes, nil for the lanes of bodies
-	steps         uint64      // of a lane: how many operations each launch puts on it
+	parent        *Stream     // of a branch while a launch runs: the stream of the launch
+	awaited       []uint64    // sequence numbers that threads wait for, also while none of them sleeps
+	program       *program    // of a branch: whose nodes it runs, nil for the branches of bodies
+	steps         uint64      // of a branch: how many operations each launch puts on it
 }
 
-// extra returns the fields of s that few streams need.
-func (s *Stream) extra() *extras {
-	if s.extras == nil {
-		s.extras = &extras{}
+// rareState returns the fields of s that few streams need.
+func (s *Stream) rareState() *rareState {
+	if s.rare == nil {
+		s.rare = &rareState{}
 	}
-	return s.extras
+	return s.rare
 }
 
-// parent returns the stream of the launch that runs on s, nil if s is no lane or none runs.
+// parent returns the stream of the launch that runs on s, nil if s is no branch or none runs.
 func (s *Stream) parent() *Stream {
-	if s.extras == nil {
+	if s.rare == nil {
 		return nil
 	}
-	return s.extras.parent
+	return s.rare.parent
 }
 
 // limited reports whether the head operation is a wait whose limit has begun.
-func (s *Stream) limited() bool { return s.extras != nil && s.extras.timer != nil }
+func (s *Stream) limited() bool { return s.rare != nil && s.rare.timer != nil }
 
 // Record implements driver.Stream.
 func (s *Stream) Record(ev driver.Event, tag driver.Tag) error {
@@ -109,8 +77,8 @@ func (s *Stream) Record(ev driver.Event, tag driver.Tag) error {
 		return errClosed("record")
 	}
 	s.seal()
-	seq := s.words.Submitted.Load() + 1
-	v.at = place{s, seq}
+	seq := s.counters.Submitted.Load() + 1
+	v.at = fence{s, seq}
 	v.recorded = true
 	e.add(s, &op{kind: opRecord, tag: tag, arg: seq, on: s, ref: v})
 	e.sched.Point(sched.Enqueued, s, nil, 0)
@@ -145,24 +113,21 @@ func (s *Stream) Wait(ev driver.Event, limit int64, tag driver.Tag) error {
 // WaitPlace implements driver.StatusStream.
 func (s *Stream) WaitPlace(other driver.Stream, seq uint64) error {
 	e := s.eng
-	at := place{other.(*Stream), seq}
+	at := fence{other.(*Stream), seq}
 	e.Lock()
 	defer e.Unlock()
 	if e.closed {
 		return errClosed("wait event")
 	}
 	if at.on != s && !e.completeByDefinition(at) {
-		e.add(s, &op{kind: opWait, arg: seq, on: at.on, ref: recordedPlace{}, limit: driver.Forever})
+		e.add(s, &op{kind: opWait, arg: seq, on: at.on, ref: recordedFence{}, limit: driver.Forever})
 	}
 	e.point(sched.Enqueued, s, nil, 0)
 	return nil
 }
 
-// completeByDefinition reports whether a wait for a place enqueues nothing, because the
-// place is reached. Under a deterministic schedule every wait is enqueued: which
-// operations there are, and so their numbers, must not depend on the order in which
-// they run.
-func (e *engine) completeByDefinition(at place) bool { return e.parallel.Load() && at.reached() }
+// recordedPlace is in the operation of a wait for an event that only C code knows.
+type recordedFence struct{}
 
 // WaitStream implements driver.Stream.
 func (s *Stream) WaitStream(other driver.Stream, tag driver.Tag) error {
@@ -174,7 +139,7 @@ func (s *Stream) WaitStream(other driver.Stream, tag driver.Tag) error {
 		return errClosed("wait stream")
 	}
 	if s != t {
-		if at := t.mark(); !e.completeByDefinition(at) {
+		if at := t.lastFence(); !e.completeByDefinition(at) {
 			e.add(s, &op{kind: opWait, tag: tag, arg: at.seq, on: at.on, limit: driver.Forever})
 		} else {
 			e.addBarrier(s, tag)
@@ -182,29 +147,6 @@ func (s *Stream) WaitStream(other driver.Stream, tag driver.Tag) error {
 	}
 	e.point(sched.Enqueued, s, nil, 0)
 	return nil
-}
-
-// addBarrier ends a wait for something that is complete. On the legacy default stream it
-// still is a place in the legacy order: what the ordered streams have enqueued comes before
-// it, and what they enqueue later comes after it. On other streams nothing is enqueued.
-func (e *engine) addBarrier(s *Stream, tag driver.Tag) {
-	if s.legacy && s.dev.unorderedWork() {
-		e.add(s, &op{kind: opNop, tag: tag})
-		return
-	}
-	e.sequenced(tag)
-	e.completedAtEnqueue(tag)
-}
-
-// mark returns the place at which all work enqueued so far is done. On the
-// legacy default stream that includes the work of the streams ordered with it,
-// so a marker is enqueued there unless nothing lies between.
-func (s *Stream) mark() place {
-	if s.legacy && s.dev.unorderedWork() {
-		s.eng.add(s, &op{kind: opNop})
-	}
-	s.seal()
-	return place{s, s.words.Submitted.Load()}
 }
 
 // Reset implements driver.Stream.
@@ -220,6 +162,15 @@ func (s *Stream) Nop(tag driver.Tag) error {
 // Delay implements driver.Stream.
 func (s *Stream) Delay(ns int64, tag driver.Tag) error {
 	return s.eng.submit(s, &op{kind: opWork, tag: tag, ref: delayWork{ns}})
+}
+
+// Gate implements driver.Stream.
+func (s *Stream) Gate(id uint64, tag driver.Tag) (driver.Gate, error) {
+	g := &gate{eng: s.eng, id: id}
+	if err := s.eng.submit(s, &op{kind: opGate, tag: tag, ref: g}); err != nil {
+		return nil, err
+	}
+	return g, nil
 }
 
 // HostFunc implements driver.Stream.
@@ -250,40 +201,43 @@ func (s *Stream) Complete(err *driver.Error) (kept bool) {
 	return kept
 }
 
-// fail makes err the stream's error unless it has one, and reports whether it did.
-// The lock is held.
-func (s *Stream) fail(err *driver.Error) bool {
-	for p := s.parent(); p != nil; p = s.parent() { // s is a lane, maybe of a body on a lane
-		s = p
-		if r, ok := s.q.front().ref.(*bodyRun); ok {
-			r.stopped = true // what was to end the loop may not have run
-		}
-	}
-	kept := s.failure.CompareAndSwap(nil, err)
-	s.words.Special.Or(status.Failed)
-	return kept
+// Copy implements driver.Stream.
+func (s *Stream) Copy(c driver.Copy) (driver.Point, error) {
+	w := copyWork(c)
+	return nil, s.eng.submit(s, &op{kind: opWork, tag: c.Tag, ref: &w})
 }
 
-// Failure implements driver.Stream.
-func (s *Stream) Failure() *driver.Error {
-	if s.failure.Load() == nil {
-		return nil
-	}
-	s.eng.Lock()
-	defer s.eng.Unlock()
-	s.words.Special.And(^uint32(status.Failed))
-	return s.failure.Swap(nil)
+// Fill implements driver.Stream.
+func (s *Stream) Fill(f driver.Fill) error {
+	w := fillWork(f)
+	return s.eng.submit(s, &op{kind: opWork, tag: f.Tag, ref: &w})
+}
+
+// Native implements driver.Stream.
+func (s *Stream) Native(n driver.Native) error {
+	return s.eng.submit(s, &op{kind: opWork, tag: n.Tag, ref: &nativeWork{Native: n, stream: s}})
+}
+
+// WriteValue implements driver.Stream.
+func (s *Stream) WriteValue(v driver.Value) error {
+	return s.eng.submit(s, &op{kind: opWriteValue, tag: v.Tag, ref: &valueOp{Value: v}})
+}
+
+// WaitValue implements driver.Stream.
+func (s *Stream) WaitValue(v driver.Value) error {
+	w := &valueOp{Value: v, shared: v.On == driver.Pinned && !s.dev.pinned.owns(v.Addr)}
+	return s.eng.submit(s, &op{kind: opWaitValue, tag: v.Tag, ref: w})
 }
 
 // Query implements driver.Stream.
 func (s *Stream) Query() (bool, error) {
 	e := s.eng
 	if e.parallel.Load() && !s.legacy {
-		return s.words.Completed.Load() == s.words.Submitted.Load(), nil
+		return s.counters.Completed.Load() == s.counters.Submitted.Load(), nil
 	}
 	e.Lock()
 	e.point(sched.Queried, s, nil, 0)
-	done := s.words.Completed.Load() == s.words.Submitted.Load()
+	done := s.counters.Completed.Load() == s.counters.Submitted.Load()
 	if done && s.legacy {
 		// Its work includes that of the streams ordered with it.
 		done = s.dev.last.open && s.dev.last.pending == 0
@@ -295,14 +249,358 @@ func (s *Stream) Query() (bool, error) {
 // Point implements driver.Stream.
 func (s *Stream) Point() driver.Point {
 	s.eng.Lock()
-	at := s.mark()
+	at := s.lastFence()
 	s.eng.Unlock()
 	return point{s.eng, at}
 }
 
+// lastFence returns the fence that is reached when all work enqueued so far is done. On the
+// legacy default stream that includes the work of the streams ordered with it,
+// so a marker is enqueued there unless nothing lies between.
+func (s *Stream) lastFence() fence {
+	if s.legacy && s.dev.unorderedWork() {
+		s.eng.add(s, &op{kind: opNop})
+	}
+	s.seal()
+	return fence{s, s.counters.Submitted.Load()}
+}
+
+// Mark implements driver.Stream. Where later work may have to wait for the legacy order,
+// an empty operation stands for it.
+func (s *Stream) Mark(tag driver.Tag) uint64 {
+	e := s.eng
+	e.Lock()
+	e.reportSequenced(tag)
+	if s.ordered {
+		if last := s.dev.last; !last.open || (last.legacy != s.legacy && last.pending > 0) {
+			e.add(s, &op{kind: opNop})
+		}
+	}
+	s.seal()
+	seq := s.counters.Submitted.Load()
+	e.point(sched.Enqueued, s, nil, 0)
+	e.Unlock()
+	return seq
+}
+
+// Last implements driver.Stream.
+func (s *Stream) Last() uint64 {
+	s.SealBurst() // what is enqueued next has the next sequence number
+	return s.counters.Submitted.Load()
+}
+
+// Reached implements driver.Stream.
+func (s *Stream) Reached(seq uint64) bool { return s.counters.Completed.Load() >= seq }
+
+// At implements driver.Stream.
+func (s *Stream) At(seq uint64) driver.Point { return point{s.eng, fence{s, seq}} }
+
 // Status implements driver.StatusStream.
-func (s *Stream) Status() *status.Stream { return s.words }
+func (s *Stream) Status() *status.Stream { return s.counters }
+
+// Failure implements driver.Stream.
+func (s *Stream) Failure() *driver.Error {
+	if s.failure.Load() == nil {
+		return nil
+	}
+	s.eng.Lock()
+	defer s.eng.Unlock()
+	s.counters.Special.And(^uint32(status.Failed))
+	return s.failure.Swap(nil)
+}
+
+// fail makes err the stream's error unless it has one, and reports whether it did.
+// The lock is held.
+func (s *Stream) fail(err *driver.Error) bool {
+	for p := s.parent(); p != nil; p = s.parent() { // s is a branch, maybe of a body on a branch
+		s = p
+		if r, ok := s.q.front().ref.(*bodyRun); ok {
+			r.stopped = true // what was to end the loop may not have run
+		}
+	}
+	kept := s.failure.CompareAndSwap(nil, err)
+	s.counters.Special.Or(status.Failed)
+	return kept
+}
 
 // Close implements driver.Stream. Pending work still runs; then the collector frees
 // the stream.
 func (s *Stream) Close() { s.SealBurst() }
+
+// Level implements sched.Stream.
+func (s *Stream) Level() uint8 { return s.level }
+
+// State implements sched.Stream.
+func (s *Stream) State() sched.State {
+	if s.started() != nil {
+		return sched.Stalled // it waits for the branches
+	}
+	return s.state
+}
+
+// Enqueued implements sched.Stream.
+func (s *Stream) Enqueued() uint64 { return s.counters.Submitted.Load() - s.first }
+
+// Completed implements sched.Stream.
+func (s *Stream) Completed() uint64 { return s.counters.Completed.Load() - s.first }
+
+// Head implements sched.Stream.
+func (s *Stream) Head() sched.Op {
+	o := s.q.front()
+	head := sched.Op{Tag: o.tag, Report: o.kind == opReport, Spreads: o.kind == opLaunch || o.kind == opBody, Cost: cost(o)}
+	switch o.kind {
+	case opCall, opPass:
+		head.Token = o.arg
+	case opWork:
+		_, head.Delay = o.ref.(delayWork)
+	}
+	return head
+}
+
+// HandsOver implements sched.Stream.
+func (s *Stream) HandsOver() bool {
+	o := s.q.front()
+	switch o.kind {
+	case opCall:
+		return true
+	case opWork:
+		return !o.ref.(work).short()
+	}
+	return false
+}
+
+// Pending implements sched.Stream.
+func (s *Stream) Pending() bool {
+	return s.state != sched.Idle || s.legacy && (!s.dev.last.open || s.dev.last.pending > 0)
+}
+
+// Holder implements sched.Stream.
+func (s *Stream) Holder() sched.Stream {
+	if h := s.holder(); h != nil {
+		return h
+	}
+	return nil
+}
+
+func (s *Stream) holder() *Stream {
+	if s.state == sched.Idle {
+		return s.dev.firstOrdered(s)
+	}
+	o := s.q.front()
+	if l := s.started(); l != nil {
+		return l.pendingBranch()
+	}
+	if o.ep == nil || o.ep.open {
+		if o.kind == opWait || o.kind == opLaunch {
+			return fence{o.on, o.arg}.launched().on
+		}
+		return nil
+	}
+	// The legacy order puts the work of the open epoch before it.
+	var best *Stream
+	for t := s.dev.active; t != nil; t = t.next {
+		if t == s {
+			continue
+		}
+		if h := t.q.front(); h.ep == nil || !h.ep.open {
+			continue
+		}
+		if t.state == sched.Ready {
+			return t
+		}
+		if t.state == sched.Stalled && t.q.front().kind == opWait {
+			best = t
+		}
+	}
+	return best
+}
+
+// startTimer starts the time limit of the wait at the head of a blocked stream. A
+// wait further behind has not begun to wait, so it needs no timer yet.
+func (s *Stream) startTimer(ns int64) {
+	if ns == driver.Forever || s.limited() {
+		return
+	}
+	seq := s.counters.Completed.Load() + 1
+	e := s.eng
+	s.rareState().timer = e.clock.After(ns, func() {
+		e.Lock()
+		defer e.Unlock()
+		s.expire(seq)
+	})
+}
+
+// stopTimer ends the time limit of the head operation, if it has one.
+func (s *Stream) stopTimer() {
+	if s.limited() {
+		s.rare.timer.Stop()
+		s.rare.timer = nil
+	}
+}
+
+// expire ends the wait with a sequence number with a Timeout error if it still blocks the
+// stream: the timer may have fired while something else ended the wait. The lock is held.
+func (s *Stream) expire(seq uint64) {
+	if !s.limited() || s.state != sched.Stalled || s.counters.Completed.Load()+1 != seq {
+		return
+	}
+	s.rare.timer = nil
+	v := s.q.front().ref.(*Event)
+	text := "wait for event " + name(v.opts.ID) + " passed its limit: " + v.describe(1)
+	s.fail(&driver.Error{Kind: driver.Timeout, Op: "wait event", Text: text})
+	s.leaveList()
+	s.eng.finish(s)
+	s.eng.advance(s)
+}
+
+// leaveList takes a blocked stream out of the list in which it waits.
+func (s *Stream) leaveList() {
+	o := s.q.front()
+	if o.ep != nil && !o.ep.open {
+		o.ep.blocked = without(o.ep.blocked, s)
+		return
+	}
+	switch o.kind {
+	case opWait, opLaunch:
+		if o.on == nil {
+			return
+		}
+		for i, w := range o.on.waiting {
+			if w.stream == s {
+				o.on.waiting.remove(i)
+				return
+			}
+		}
+	case opWaitSet:
+		v := o.ref.(*Event)
+		v.blocked = without(v.blocked, s)
+	case opGate:
+		o.ref.(*gate).blocked = nil
+	case opWaitValue:
+		s.eng.values.waiting = without(s.eng.values.waiting, s)
+	}
+}
+
+func without(list []*Stream, s *Stream) []*Stream {
+	for i, p := range list {
+		if p == s {
+			return append(list[:i], list[i+1:]...)
+		}
+	}
+	return list
+}
+
+// awaited reports whether a thread waits for a fence that s has not reached. The
+// lock is held.
+func (s *Stream) awaited() bool {
+	if slices.ContainsFunc(s.waiting, func(w waiter) bool { return w.stream == nil }) {
+		return true
+	}
+	return s.rare != nil && slices.ContainsFunc(s.rare.awaited, func(seq uint64) bool {
+		return !fence{on: s, seq: seq}.reached()
+	})
+}
+
+// atWork reports whether workers run the head operation of s, or nodes of the graph that it launches.
+// The lock is held.
+func (s *Stream) atWork() bool {
+	if s.state != sched.Running {
+		return false
+	}
+	kind := s.q.front().kind
+	return kind == opWork || kind == opLaunch
+}
+
+// abort drops the operations that have not begun, and returns how many. The lock is held.
+func (s *Stream) abort() int {
+	e := s.eng
+	if s.state == sched.Idle {
+		return 0
+	}
+	if s.awaited() {
+		s.fail(driver.Errorf(driver.Aborted, "synchronize", "the pending work of %s was dropped", s.title()))
+	}
+	s.seal()
+	rest := s.q.drop()
+	n := 0
+	if last := len(rest) - 1; s.parent() != nil && last >= 0 {
+		s.q.push(&rest[last]) // the launch goes on when the branch has ended
+		rest = rest[:last]
+	}
+	for i := range rest {
+		n += rest[i].size()
+		s.undo(&rest[i])
+		if ep := rest[i].ep; ep != nil {
+			s.rareState().droppedEpochs = append(s.rareState().droppedEpochs, ep)
+		}
+	}
+	s.rareState().droppedOps += n
+	head := s.q.front()
+	if l := s.started(); l != nil {
+		l.stop()
+		if l.body != nil {
+			l.body.stopped = true
+		}
+	}
+	if b := head.burst(); b != nil && s.state == sched.Running {
+		if cut := b.Cut(); cut > 0 {
+			n += int(cut)
+			e.unpark(b.Drop(head.arg))
+		}
+	}
+	if head.kind == opBranchEnd {
+		// It can run, and has to: the launch goes on behind it.
+	} else if s.state == sched.Stalled || s.state == sched.Ready || s.state == sched.Queued {
+		switch s.state {
+		case sched.Stalled:
+			s.leaveList()
+		case sched.Queued:
+			s.dev.backlog.Remove(s.level, func(o *Stream) bool { return o == s })
+		}
+		// As an empty operation it can run whatever the stream waits for.
+		size := head.size()
+		s.undo(head)
+		head.kind, head.ref, head.on = opNop, nil, nil
+		n += size
+		s.rareState().droppedOps += size - 1
+		if s.state != sched.Ready {
+			e.advance(s)
+		}
+	}
+	e.point(sched.Ended, s, nil, 0)
+	return n
+}
+
+// undo reverts what enqueuing an operation that will not run has changed elsewhere.
+func (s *Stream) undo(o *op) {
+	switch o.kind {
+	case opCall, opPass, opReport, opReportPass:
+		s.eng.unpark(o.ref.(driver.Sink).Drop(o.arg))
+	case opWait, opWaitSet:
+		if ev, ok := o.ref.(*Event); ok {
+			ev.waits--
+		}
+	case opLaunch:
+		o.ref.(*launch).drop()
+	case opWork:
+		s.drop(o.ref.(work))
+	case opRecord:
+		// Streams that wait for the record continue: the work before it was dropped.
+		s.eng.stamp(o)
+	}
+}
+
+// drop frees what a piece of work that will not run has.
+func (s *Stream) drop(w work) {
+	if n, ok := w.(*nativeWork); ok && n.Call != nil {
+		n.Call.Drop()
+	}
+	c, ok := w.(*copyWork)
+	if !ok {
+		return
+	}
+	c.release()
+	if c.Waited {
+		s.fail(driver.Errorf(driver.Aborted, "copy", "the pending work of %s was dropped", s.title()))
+	}
+}

@@ -19,7 +19,7 @@ type valueOp struct {
 	shared bool
 }
 
-// at is where the value lies. The block that holds it is kept while the operation
+// at is where the value lies. Its block stays allocated while the operation
 // is pending.
 func (v *valueOp) at() *uint64 {
 	addr := touch.Alias(v.Addr)
@@ -43,39 +43,28 @@ func (v *valueOp) describe() string {
 type values struct {
 	waiting []*Stream
 	armed   bool
-	// unseen counts the looks of the timer in a row that found a condition met
+	// unseen counts the ticks of the timer in a row that found a condition met
 	// under a deterministic schedule, whose next schedule point had not come.
 	unseen int
 }
 
-// valueTick is how often the timer looks.
+// valueTick is how often the timer polls.
 const valueTick = time.Millisecond
 
-// unseenMost is after how many looks the device goes on by itself: the program
+// unseenMost is after how many such ticks the device continues by itself: the program
 // waits for it outside the runtime.
 const unseenMost = 50
-
-// WriteValue implements driver.Stream.
-func (s *Stream) WriteValue(v driver.Value) error {
-	return s.eng.submit(s, &op{kind: opWriteValue, tag: v.Tag, ref: &valueOp{Value: v}})
-}
-
-// WaitValue implements driver.Stream.
-func (s *Stream) WaitValue(v driver.Value) error {
-	w := &valueOp{Value: v, shared: v.On == driver.Pinned && !s.dev.pinned.owns(v.Addr)}
-	return s.eng.submit(s, &op{kind: opWaitValue, tag: v.Tag, ref: w})
-}
 
 // awaitValue blocks s, whose head operation waits for a value. The lock is held.
 func (e *engine) awaitValue(s *Stream) {
 	e.values.waiting = append(e.values.waiting, s)
-	e.armValues()
+	e.startValueTimer()
 }
 
-func (e *engine) armValues() {
+func (e *engine) startValueTimer() {
 	if !e.values.armed {
 		e.values.armed = true
-		e.real.After(int64(valueTick), e.lookAtValues)
+		e.real.After(int64(valueTick), e.pollValues)
 	}
 }
 
@@ -94,8 +83,8 @@ func (e *engine) checkValues() {
 	})
 }
 
-// lookAtValues is what the timer does.
-func (e *engine) lookAtValues() {
+// pollValues is what the timer does.
+func (e *engine) pollValues() {
 	e.Lock()
 	defer e.Unlock()
 	e.values.armed = false
@@ -116,15 +105,6 @@ func (e *engine) lookAtValues() {
 		e.point(sched.Ended, e.values.waiting[met], nil, 0)
 	}
 	if len(e.values.waiting) > 0 {
-		e.armValues()
+		e.startValueTimer()
 	}
-}
-
-// changes reports whether an operation may have changed memory.
-func (k opKind) changes() bool {
-	switch k {
-	case opWriteValue, opWork, opCall, opReport:
-		return true
-	}
-	return false
 }

@@ -1,148 +1,232 @@
 package host
 
-import (
-	"slices"
+/*
+#cgo linux LDFLAGS: -ldl
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdint.h>
+#include <time.h>
+#ifdef __linux__
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
+// Called on a worker, with no lock held. It sleeps on after a signal.
+static void hs_delay(int64_t ns) {
+	struct timespec left = {ns / 1000000000, ns % 1000000000};
+	while (nanosleep(&left, &left) != 0 && errno == EINTR) {}
+}
+
+#ifdef __linux__
+static int64_t hs_thread(void) {
+	static _Thread_local int64_t number; // a thread of Go's does not survive a fork
+	if (number == 0) number = syscall(SYS_gettid);
+	return number;
+}
+#else
+static int64_t hs_thread(void) { return 0; }
+#endif
+
+static void hs_native(uint64_t fn, uint64_t arg, int64_t *thread) {
+	__atomic_store_n(thread, hs_thread(), __ATOMIC_RELEASE);
+	((void (*)(void *))(uintptr_t)fn)((void *)(uintptr_t)arg);
+	__atomic_store_n(thread, 0, __ATOMIC_RELEASE);
+}
+
+static const char *hs_symbol(uint64_t address) {
+	Dl_info found;
+	if (!dladdr((void *)(uintptr_t)address, &found) || found.dli_saddr != (void *)(uintptr_t)address) return 0;
+	return found.dli_sname;
+}
+
+// Changes the calling thread's policy from the usual one to the batch policy, or back,
+// and reports whether it did. It leaves other policies, which the program has chosen,
+// and the system may not permit a change. A thread of the batch policy gets its share
+// of the processors, but does not interrupt the thread that wakes it.
+static int hs_batch(int on) {
+#ifdef __linux__
+	struct sched_param p = {0};
+	if (sched_getscheduler(0) != (on ? SCHED_OTHER : SCHED_BATCH)) return 0;
+	return sched_setscheduler(0, on ? SCHED_BATCH : SCHED_OTHER, &p) == 0;
+#else
+	(void)on;
+	return 0;
+#endif
+}
+*/
+import "C"
+
+import (
+	"runtime"
+	"slices"
+	"sync/atomic"
+	"unsafe"
+
+	"halstream/hal/driver"
 	"halstream/hal/host/sched"
 	"halstream/hal/park"
 )
 
-// assigned is a running operation that an engine has not begun yet.
-type assigned struct {
+// work is what a worker does for one operation. It runs in C, since a long
+// loop in Go cannot be interrupted by the collector.
+type work interface {
+	run()
+	short() bool
+}
+
+type delayWork struct{ ns int64 }
+
+func (w delayWork) run() { delay(w.ns) }
+
+func (w delayWork) short() bool { return false }
+
+// delay keeps the calling worker busy for ns nanoseconds.
+func delay(ns int64) { C.hs_delay(C.int64_t(ns)) }
+
+type nativeWork struct {
+	driver.Native
 	stream *Stream
-	work   work
+	// thread is the system's number of the thread that runs it; 0 while none does, and
+	// where the system has no such number.
+	thread atomic.Int64
 }
 
-// start gives an engine to the stream, or queues it for one. An engine that is about
-// to look for work is preferred: starting another one costs the caller more.
-func (e *engine) start(s *Stream) {
-	d := s.dev
-	w := s.q.front().ref.(work)
-	if d.leaving > len(d.next) && d.backlog.Len() == 0 {
-		d.next = append(d.next, assigned{s, w})
-		return
+func (w *nativeWork) run() {
+	if w.Before != nil {
+		w.Before()
 	}
-	if d.busy == e.engines || s.parent() != nil && d.branches.wait(d) {
-		s.state = sched.Queued
-		d.backlog.Push(s.level, s)
-		return
+	if w.Call == nil {
+		C.hs_native(C.uint64_t(w.Fn), C.uint64_t(w.Arg), (*C.int64_t)(unsafe.Pointer(&w.thread)))
+	} else if err := w.Call.Run(); err != nil {
+		w.stream.eng.Lock()
+		w.stream.fail(err) // before the operation counts as done
+		w.stream.eng.Unlock()
 	}
-	e.assign(d, s, w)
+	if w.After != nil {
+		w.After()
+	}
 }
 
-// assign gives work to an engine that has none. The lock is held.
-func (e *engine) assign(d *Device, s *Stream, w work) {
-	d.busy++
-	if n := len(d.resting); n > 0 {
-		r := d.resting[n-1]
-		d.resting = d.resting[:n-1]
-		r.stream, r.work = s, w
-		e.unpark(r.parker)
-		return
+func (w *nativeWork) short() bool { return false }
+
+// symbol returns the name of the function at an address, "" if no library exports it.
+func symbol(address uint64) string {
+	if name := C.hs_symbol(C.uint64_t(address)); name != nil {
+		return C.GoString(name)
 	}
-	go e.work(d, s, w)
+	return ""
 }
 
-// resting is an engine without work. It looks for work, and then sleeps for a while
-// before it ends: starting one costs more than most operations.
-type resting struct {
+// worker is a thread that runs operations which take time. Without work it spins a little, then
+// parks, and ends a while later: starting one costs more than most operations.
+type worker struct {
 	parker *park.Parker
-	stream *Stream // set by who wakes it
+	// stream and work are set by the thread that wakes an idle worker.
+	stream *Stream
 	work   work
 	ended  bool // woken because the backend was closed
 }
 
 const (
-	// lingerNS is how long an engine stays without work.
+	// lingerNS is for how many nanoseconds a worker stays without work.
 	lingerNS = 100_000_000
-	// lookNS is how long it looks for work before it sleeps, at least. It looks for
-	// twice as long as its last work took, up to lookMostNS: a program that copies,
-	// and works on what it copied, comes back after about that time, and waking an
-	// engine would cost it a part of what sharing the copy saves.
-	lookNS     = 50_000
-	lookMostNS = 200_000
+	// workerSpinNS is for how many of them it spins before it parks.
+	workerSpinNS = 50_000
 )
 
-// followMost is how many short operations of a branch of a launch an engine runs, one after the other, before it
-// looks at other branches and at the clock: each takes as long as such an operation.
-const followMost = 16
-
-// follows returns the work that has become the head of s, a branch of a launch, if the engine that ran the one before
-// is to run it at once: giving the engine up and getting it back takes longer than a short function. It returns nil
-// if more urgent work waits, and for other streams: an engine that keeps pace with the thread that enqueues the functions
-// makes that wait for the lock each time (torch's small operators took twice as long). The lock is held.
-func (e *engine) follows(d *Device, s *Stream) work {
-	if s.parent() == nil || s.q.n == 0 || !e.parallel.Load() || d.backlog.Len() > 0 && d.backlog.First().level < s.level {
-		return nil
+// start has a worker run the head operation of a stream, the most urgent stream's first. The
+// operation waits in the backlog while all workers are at work, and for one that is about to look
+// there: waking another one costs the caller more. The lock is held.
+func (e *engine) start(s *Stream) {
+	d := s.dev
+	s.state = sched.Queued
+	d.backlog.Push(s.level, s)
+	if d.busy == e.engines || d.backlog.Len() <= d.looking {
+		return
 	}
-	o := s.q.front()
-	if o.kind != opWork || o.ep != nil && !o.ep.open {
-		return nil
+	s, w := e.take(d)
+	d.busy++
+	if n := len(d.idle); n > 0 {
+		idle := d.idle[n-1]
+		d.idle = d.idle[:n-1]
+		idle.stream, idle.work = s, w
+		e.unpark(idle.parker)
+		return
 	}
-	w := o.ref.(work)
-	if w.short() {
-		return nil
-	}
-	if e.following {
-		s.extra().began = e.clock.Now()
-	}
-	return w
+	go e.work(d, s, w)
 }
 
-// work runs engine operations of a device, the most urgent stream's first,
-// until none comes for a while.
+// take takes the most urgent operation from the backlog of a device; nil if there is none. The
+// lock is held.
+func (e *engine) take(d *Device) (*Stream, work) {
+	s, ok := d.backlog.Pop()
+	if !ok {
+		return nil, nil
+	}
+	s.state = sched.Running
+	if e.following {
+		s.rareState().began = e.clock.Now()
+	}
+	return s, s.q.front().ref.(work)
+}
+
+// work is what a worker of a device does: it runs operations until none comes for a while.
 func (e *engine) work(d *Device, s *Stream, w work) {
 	defer yieldToWaker()()
-	clock := machineClock()
-	began, took := clock.Now(), int64(awakeNS) // nanoseconds of an operation; not known yet
-	for n := int64(1); ; n++ {
-		done := w.run()
+	me := &worker{parker: park.Get()}
+	defer park.Put(me.parker)
+	for s != nil {
+		w.run()
 		e.Lock()
-		if done {
-			e.finish(s)
-			if next := e.follows(d, s); next != nil && took < awakeNS && n < followMost {
-				w = next
-				e.Unlock()
-				continue
-			}
-			d.leaving++ // what follows on this stream is often the next work
-		}
-		now := clock.Now()
-		took, began, n = (now-began)/n, now, 0
-		if done {
-			if s.parent() != nil {
-				d.branches.took = took
-			}
-			e.advance(s)
-		}
+		e.finish(s)
+		d.looking++ // what follows on this stream is often the next work
+		e.advance(s)
 		e.point(sched.Ended, s, nil, 0)
-		d.leaving--
-		var r *resting
-		var next *Stream
-		if len(d.next) > 0 {
-			next, w = d.next[0].stream, d.next[0].work
-			d.next = slices.Delete(d.next, 0, 1)
-		} else if queued, ok := d.backlog.Pop(); ok {
-			next = queued
-			next.state = sched.Running
-			if e.following {
-				next.extra().began = e.clock.Now()
-			}
-			w = next.q.front().ref.(work)
-		} else {
+		d.looking--
+		s, w = e.take(d)
+		if s == nil {
 			d.busy--
-			d.branches.taken = true
-			d.runsOn = sched.Processor()
-			r = &resting{parker: park.Get()}
-			d.resting = append(d.resting, r)
+			d.idle = append(d.idle, me)
 		}
 		e.Unlock()
-		s = next
-		if r != nil {
-			if s, w = e.rest(d, r, lookFor(took)); s == nil {
-				return
-			}
-			began = clock.Now()
+		if s == nil {
+			s, w = e.waitForWork(d, me)
 		}
+	}
+}
+
+// waitForWork spins, then parks, and returns the work that another thread has given to the worker,
+// nil if none came. The worker is in the device's list of idle ones.
+func (e *engine) waitForWork(d *Device, me *worker) (*Stream, work) {
+	woken := me.parker.Park(lingerNS, workerSpinNS)
+	e.Lock()
+	s, w := me.stream, me.work
+	me.stream, me.work = nil, nil
+	if s == nil {
+		d.idle = slices.DeleteFunc(d.idle, func(o *worker) bool { return o == me })
+	}
+	unparked := s != nil || me.ended
+	e.Unlock()
+	if unparked && !woken {
+		me.parker.Park(driver.Forever, 0) // another thread is about to unpark it
+	}
+	return s, w
+}
+
+// yieldToWaker makes the calling goroutine's thread one that does not interrupt the
+// threads that wake it, until the returned function is called on the same goroutine.
+// Where no processor is free the system runs a woken thread at once in place of the
+// one that woke it, and an enqueue that wakes a worker returns only when the worker
+// has used up its slice of time, milliseconds later.
+func yieldToWaker() (end func()) {
+	runtime.LockOSThread()
+	changed := C.hs_batch(1) == 1
+	return func() {
+		if changed {
+			C.hs_batch(0)
+		}
+		runtime.UnlockOSThread()
 	}
 }

@@ -85,11 +85,8 @@ func (p *parallel) Point(why Reason, s Stream, done func() bool, _ int64) {
 	case Enqueued:
 		// Handing a host function over is no work: its dispatcher can be woken
 		// from here instead of by the pump.
-		// The branches of a launch are handed over as soon as it has spread them.
-		if p.ready.Len() == 1 && s != nil && s.State() == Ready {
-			for n := 0; n < batch && p.ready.Len() > 0 && p.ready.First().HandsOver(); n++ {
-				p.one()
-			}
+		if p.ready.Len() == 1 && s != nil && s.State() == Ready && s.HandsOver() {
+			p.one()
 		}
 	case Blocked:
 		atomic.AddInt32(&p.helping, 1)
@@ -117,7 +114,7 @@ func (p *parallel) Unlocking() bool {
 
 // Unlocked wakes the pump.
 func (p *parallel) Unlocked() {
-	atomic.StoreInt32(&p.waker, Processor())
+	atomic.StoreInt32(&p.waker, processor())
 	p.sleep.Unpark()
 }
 

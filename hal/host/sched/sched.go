@@ -82,7 +82,7 @@ type Stream interface {
 	// Head describes the head operation. The stream is not idle.
 	Head() Op
 	// HandsOver reports whether Runner.Run only starts the head operation on another
-	// thread, or puts a few operations on other streams.
+	// thread.
 	HandsOver() bool
 	// Pending reports whether a query of the stream would find pending work.
 	Pending() bool
@@ -145,7 +145,7 @@ type Runner interface {
 	Wake(p *park.Parker)
 	// Run executes the head operation of a ready stream, or starts it if it is
 	// one for an engine or a host function, and reports whether an engine runs
-	// the stream's head operation now. The lock is held, but may be released and
+	// the stream's head operation now, or soon. The lock is held, but may be released and
 	// taken again meanwhile.
 	Run(s Stream) (onEngine bool)
 	// Step is Run in virtual time, which was began before the operation: a delay

@@ -80,6 +80,6 @@ func spinWhile(word *int32, limitNS int64, processor int32) {
 	}
 }
 
-// Processor returns the number of the processor that the calling thread runs on, -1
+// processor returns the number of the processor that the calling thread runs on, -1
 // where the system does not say.
-func Processor() int32 { return int32(C.hs_processor()) }
+func processor() int32 { return int32(C.hs_processor()) }

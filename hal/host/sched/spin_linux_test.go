@@ -24,7 +24,7 @@ func onProcessorOf(t *testing.T, look func(waker int32) bool) bool {
 	found, failed := make(chan bool, 1), make(chan error, 1)
 	go func() {
 		runtime.LockOSThread() // the thread ends with this function
-		waker := Processor()
+		waker := processor()
 		var mask [16]uint64
 		mask[waker/64] = 1 << (waker % 64)
 		_, _, err := syscall.RawSyscall(syscall.SYS_SCHED_SETAFFINITY, 0, unsafe.Sizeof(mask), uintptr(unsafe.Pointer(&mask)))

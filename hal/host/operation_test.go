@@ -36,41 +36,6 @@ func TestFifoIsFirstInFirstOut(t *testing.T) {
 	})
 }
 
-func TestWaitersComeOutByPlace(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		var h waiters
-		count := map[uint64]int{}
-		for range rapid.IntRange(0, 60).Draw(t, "steps") {
-			if len(h) > 0 && rapid.Bool().Draw(t, "remove") {
-				i := rapid.IntRange(0, len(h)-1).Draw(t, "which")
-				count[h[i].seq]--
-				h.remove(i)
-			}
-			seq := rapid.Uint64Range(0, 9).Draw(t, "place")
-			h.add(waiter{seq: seq})
-			count[seq]++
-		}
-		var last uint64
-		for len(h) > 0 {
-			w := h.pop()
-			require.GreaterOrEqual(t, w.seq, last)
-			last = w.seq
-			count[w.seq]--
-		}
-		for seq, n := range count {
-			require.Zero(t, n, "place %d", seq)
-		}
-	})
-}
-
-func TestEnvironmentIsChecked(t *testing.T) {
-	for _, bad := range []string{"0", "-1", "x", "1e3", "65"} {
-		t.Setenv("HALSTREAM_HOST_DEVICES", bad)
-		_, err := Open(Options{})
-		require.ErrorContains(t, err, "HALSTREAM_HOST_DEVICES", bad)
-	}
-}
-
 // A program may have 10,000 idle streams and a million pending operations.
 func TestAStreamAndItsOperationsAreSmall(t *testing.T) {
 	require.LessOrEqual(t, unsafe.Sizeof(Stream{}), uintptr(144), "a size class of Go's allocator")

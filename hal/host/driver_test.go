@@ -122,3 +122,11 @@ func TestL6_close_waits_for_running_copies(t *testing.T) {
 		}
 	}
 }
+
+func TestEnvironmentIsChecked(t *testing.T) {
+	for _, bad := range []string{"0", "-1", "x", "1e3", "65"} {
+		t.Setenv("HALSTREAM_HOST_DEVICES", bad)
+		_, err := host.Open(host.Options{})
+		require.ErrorContains(t, err, "HALSTREAM_HOST_DEVICES", bad)
+	}
+}

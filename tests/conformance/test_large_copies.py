@@ -1,4 +1,4 @@
-"""Large copies, which the threads that wait for them take part in."""
+"""Large copies, which a worker of the device makes while other threads wait."""
 
 from __future__ import annotations
 
@@ -61,21 +61,9 @@ def test_S8_a_limit_ends_a_wait_for_large_copies_and_they_go_on() -> None:
     size = 64 << 20
     s, source, target = hs.Stream(), hs.pinned_empty(size, np.uint8), hs.empty(size, np.uint8)
     source[:] = 7
-    for _ in range(100):
+    for _ in range(40):
         target.copy_from(source, s)
     with pytest.raises(hs.WaitTimeoutError):
         s.synchronize(timeout=0.01)
     s.synchronize(timeout=60)
     np.testing.assert_array_equal(target.numpy(s)[:: size // 64], 7)
-
-
-def test_S3_a_large_copy_behind_a_closed_gate_is_not_begun_by_who_waits(hold: Any) -> None:
-    s, source, target = hs.Stream(), hs.pinned_empty(8 << 20, np.uint8), hs.empty(8 << 20, np.uint8)
-    source[:] = 3
-    gate = hold(s)
-    target.copy_from(source, s)
-    with pytest.raises(hs.WaitTimeoutError):
-        s.synchronize(timeout=0.05)
-    source[:] = 4  # pinned memory is read when the stream gets there
-    gate.open()
-    np.testing.assert_array_equal(target.numpy(s), 4)

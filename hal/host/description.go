@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"halstream/hal/driver"
 	"halstream/hal/host/sched"
 )
 
@@ -11,6 +12,16 @@ import (
 const maxChain = 4
 
 func name(id uint64) string { return fmt.Sprint(id) }
+
+// titleMark stands in a text for the title of a node, which the runtime gives without locks.
+const titleMark = "\x00"
+
+func withTitles(text string, titles []func() string) string {
+	for _, title := range titles {
+		text = strings.Replace(text, titleMark, title(), 1)
+	}
+	return text
+}
 
 func (s *Stream) title() string {
 	if p := s.parent(); p != nil {
@@ -25,26 +36,6 @@ func (s *Stream) title() string {
 // Describe implements driver.Stream.
 func (s *Stream) Describe() string {
 	return s.eng.text(func() string { return s.describe(maxChain) })
-}
-
-// titleMark stands in a text for the title of a node, which the runtime gives without locks.
-const titleMark = "\x00"
-
-// text returns what describe returns with the lock held, with the titles of nodes in it.
-func (e *engine) text(describe func() string) string {
-	e.Lock()
-	text := describe()
-	titles := e.titles
-	e.titles = nil
-	e.Unlock()
-	return withTitles(text, titles)
-}
-
-func withTitles(text string, titles []func() string) string {
-	for _, title := range titles {
-		text = strings.Replace(text, titleMark, title(), 1)
-	}
-	return text
 }
 
 func (s *Stream) describe(depth int) string {
@@ -70,10 +61,10 @@ func (s *Stream) head(depth int) string {
 		switch ref := o.ref.(type) {
 		case *Event:
 			what = "a wait for event " + name(ref.opts.ID)
-		case recordedPlace:
-			what = o.waitsForPlace()
+		case recordedFence:
+			what = o.waitsForFence()
 		}
-		return what + ": " + place{o.on, o.arg}.launched().on.follow(depth)
+		return what + ": " + fence{o.on, o.arg}.launched().on.follow(depth)
 	case opWaitSet:
 		return "a wait for " + o.ref.(*Event).describe(depth)
 	case opGate:
@@ -100,7 +91,7 @@ func (s *Stream) head(depth int) string {
 		return o.ref.(*valueOp).describe()
 	case opLaunch:
 		if l := s.started(); l != nil {
-			if on := l.lane(); on != nil {
+			if on := l.pendingBranch(); on != nil {
 				return "a launch of a graph, at " + on.node(depth)
 			}
 		} else if o.on != nil {
@@ -109,20 +100,15 @@ func (s *Stream) head(depth int) string {
 		return "a launch of a graph"
 	case opBody:
 		if l := s.started(); l != nil {
-			if on := l.lane(); on != nil {
+			if on := l.pendingBranch(); on != nil {
 				return "the body of a node of a graph, at " + on.node(depth)
 			}
 		}
 		return "the body of a node of a graph"
-	case opLaneEnd:
+	case opBranchEnd:
 		return "the end of a branch of a graph"
 	}
 	return "an empty operation"
-}
-
-// waitsForPlace describes a wait for an event without a number, by its record.
-func (o *op) waitsForPlace() string {
-	return fmt.Sprintf("a wait for event recorded after operation %d of %s", o.arg-o.on.first, o.on.title())
 }
 
 func (s *Stream) follow(depth int) string {
@@ -130,16 +116,6 @@ func (s *Stream) follow(depth int) string {
 		return s.title() + " ..."
 	}
 	return s.describe(depth - 1)
-}
-
-// others describes one pending stream of the device besides s.
-func (d *Device) others(s *Stream, depth int) string {
-	for t := d.active; t != nil; t = t.next {
-		if t != s && t.ordered {
-			return ": " + t.follow(depth)
-		}
-	}
-	return ""
 }
 
 // Describe implements driver.Device.
@@ -154,6 +130,16 @@ func (d *Device) Describe() string {
 		}
 		return strings.Join(parts, "; ")
 	})
+}
+
+// others describes one pending stream of the device besides s.
+func (d *Device) others(s *Stream, depth int) string {
+	for t := d.active; t != nil; t = t.next {
+		if t != s && t.ordered {
+			return ": " + t.follow(depth)
+		}
+	}
+	return ""
 }
 
 // Describe implements driver.Event.
@@ -192,4 +178,106 @@ func title(w work) string {
 		return "a native function"
 	}
 	return "a delay"
+}
+
+func (s *Stream) busy() driver.Busy {
+	o := s.q.front()
+	b := driver.Busy{
+		At:      driver.Place{Device: s.dev.ordinal, Stream: s.id, Seq: s.counters.Completed.Load() + 1},
+		Title:   s.title(),
+		Pending: s.pending(),
+		Head:    o.description(),
+		Tag:     o.tag,
+		Site:    s.site(),
+		Need:    s.need(),
+	}
+	switch b.Need {
+	case driver.NeedGate:
+		b.Number = o.ref.(*gate).id
+	case driver.NeedEvent:
+		ev := o.ref.(*Event)
+		b.Number = ev.opts.ID
+		if ev.recorded && !ev.at.reached() {
+			b.On = []driver.Place{ev.at.place()}
+		}
+	case driver.NeedFunction, driver.NeedReport:
+		b.Number = o.arg
+	case driver.NeedNative:
+		b.Number = uint64(o.ref.(*nativeWork).thread.Load())
+	case driver.NeedStream:
+		if l := s.started(); l != nil {
+			b.On = l.ends()
+			return b
+		}
+		if ev, ok := o.ref.(*Event); ok {
+			b.Number = ev.opts.ID
+		}
+		if o.kind == opLaunch {
+			b.Head += ", behind an earlier launch of the same executable"
+		}
+		b.On = []driver.Place{fence{o.on, o.arg}.place()}
+	case driver.NeedOrder:
+		b.On = s.before()
+	case driver.NeedValue:
+		b.Number = o.ref.(*valueOp).Addr
+	}
+	return b
+}
+
+// need says what the head operation of a stream with work waits for.
+func (s *Stream) need() driver.Need {
+	o := s.q.front()
+	switch s.state {
+	case sched.Running:
+		switch o.kind {
+		case opLaunch, opBody:
+			return driver.NeedStream
+		case opCall:
+			return driver.NeedFunction
+		case opReport:
+			return driver.NeedReport
+		}
+		if w, ok := o.ref.(*nativeWork); ok && w.thread.Load() != 0 {
+			return driver.NeedNative
+		}
+		return driver.NeedNothing
+	case sched.Stalled:
+	default:
+		return driver.NeedNothing // ready, or queued for a worker
+	}
+	if o.ep != nil && !o.ep.open {
+		return driver.NeedOrder
+	}
+	switch o.kind {
+	case opGate:
+		return driver.NeedGate
+	case opLaunch:
+		return driver.NeedStream
+	case opWait, opWaitSet:
+		if s.limited() {
+			return driver.NeedNothing
+		}
+		if o.kind == opWait {
+			return driver.NeedStream
+		}
+		return driver.NeedEvent
+	case opWaitValue:
+		if v := o.ref.(*valueOp); v.shared || v.met() {
+			return driver.NeedNothing // another process may write it, or somebody did
+		}
+		return driver.NeedValue
+	}
+	return driver.NeedNothing
+}
+
+// before returns the operations that the legacy order puts before the head
+// operation of s: the heads of the streams with work of the open epoch.
+func (s *Stream) before() []driver.Place {
+	var places []driver.Place
+	for t := s.dev.active; t != nil; t = t.next {
+		if ep := t.q.front().ep; t != s && ep != nil && ep.open {
+			places = append(places, fence{t, t.counters.Completed.Load() + 1}.place())
+		}
+	}
+	return places
 }

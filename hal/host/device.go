@@ -1,0 +1,303 @@
+package host
+
+import (
+	"fmt"
+	"runtime"
+	"sync/atomic"
+
+	"halstream/hal/driver"
+	"halstream/hal/host/sched"
+	"halstream/hal/prio"
+	"halstream/hal/status"
+)
+
+// Device is one host device.
+type Device struct {
+	eng      *engine
+	ordinal  int
+	default_ *Stream
+	last     *epoch         // of the legacy order, the one that takes new work
+	order    *atomic.Uint32 // not 0 while a new operation of an ordered stream may have to wait for the legacy one's
+	active   *Stream        // list of streams with work
+	growing  []*Stream      // of them, in the legacy order, whose last operation is a burst that grows
+	busy     int            // workers that are not idle
+	looking  int            // how many of these have ended their work, and take some of the backlog next
+	idle     []*worker
+	memory   memory
+	pinned   memory              // of the driver
+	backlog  prio.Queue[*Stream] // streams whose operation waits for a worker
+}
+
+// Name implements driver.Device.
+func (d *Device) Name() string {
+	return fmt.Sprintf("host device %d (%s, %d processors)", d.ordinal, runtime.GOARCH, runtime.NumCPU())
+}
+
+// Legacy implements driver.Device.
+func (d *Device) Legacy() driver.Stream { return d.default_ }
+
+// NewStream implements driver.Device.
+func (d *Device) NewStream(o driver.StreamOptions) (driver.Stream, error) {
+	s := d.newStream()
+	s.id, s.level, s.ordered = o.ID, o.Level, o.Ordered
+	if s.ordered {
+		s.counters.Order = d.order
+	}
+	return s, nil
+}
+
+// newStream returns a stream with counters of its own, which go to a later one when
+// nothing refers to the stream any more: as long as it has work, its device does.
+func (d *Device) newStream() *Stream {
+	w := status.New(d.ordinal)
+	s := &Stream{eng: d.eng, dev: d, counters: w}
+	s.first = w.Submitted.Load()
+	runtime.AddCleanup(s, (*status.Stream).Free, w)
+	return s
+}
+
+// NewEvent implements driver.Device.
+func (d *Device) NewEvent(o driver.EventOptions) (driver.Event, error) {
+	return &Event{eng: d.eng, dev: d, opts: o}, nil
+}
+
+// WithStatus implements driver.StatusDevice.
+func (d *Device) WithStatus(w *status.Stream) driver.Stream {
+	d.eng.Lock()
+	defer d.eng.Unlock()
+	for s := d.active; s != nil; s = s.next {
+		if s.counters == w {
+			return s
+		}
+	}
+	return nil
+}
+
+// Alloc implements driver.Device.
+func (d *Device) Alloc(size uint64) (uint64, error) { return d.memory.provide(d.eng, size) }
+
+// Free implements driver.Device.
+func (d *Device) Free(addr uint64) { d.memory.release(addr) }
+
+// Info implements driver.Device.
+func (d *Device) Info() (free, total uint64, err error) {
+	free, total = d.memory.info()
+	return free, total, nil
+}
+
+// Owns implements driver.Device.
+func (d *Device) Owns(addr uint64) bool { return d.memory.owns(addr) }
+
+// Point implements driver.Device.
+func (d *Device) Point() driver.Point {
+	d.eng.Lock()
+	defer d.eng.Unlock()
+	if !d.eng.parallel.Load() {
+		return d.all()
+	}
+	var ps driver.Points
+	for s := d.active; s != nil; s = s.next {
+		s.seal()
+		ps = append(ps, point{d.eng, fence{s, s.counters.Submitted.Load()}})
+	}
+	return ps
+}
+
+// all is the point of a device under a deterministic schedule: a wait for it is one call
+// of the program, whatever is pending. The lock is held.
+func (d *Device) all() driver.Point {
+	a := &deviceAll{dev: d}
+	for s := d.active; s != nil; s = s.next {
+		a.fences = append(a.fences, fence{s, s.counters.Submitted.Load()})
+	}
+	return a
+}
+
+// deviceAll is reached when the fences of all streams that had work are.
+type deviceAll struct {
+	dev    *Device
+	fences []fence
+}
+
+func (a *deviceAll) reached() bool {
+	for _, at := range a.fences {
+		if !at.reached() {
+			return false
+		}
+	}
+	return true
+}
+
+// Wait implements driver.Point.
+func (a *deviceAll) Wait(limit int64) bool {
+	e := a.dev.eng
+	e.Lock()
+	defer e.Unlock()
+	s := a.dev.default_
+	if len(a.fences) > 0 {
+		s = a.fences[0].on
+	}
+	e.point(sched.Blocked, s, a.reached, limit)
+	return a.reached()
+}
+
+// Announce implements driver.Announced.
+func (a *deviceAll) Announce() (end func()) {
+	points := make(driver.Points, len(a.fences))
+	for i, at := range a.fences {
+		points[i] = point{a.dev.eng, at}
+	}
+	return points.Announce()
+}
+
+// Missing implements driver.Placed.
+func (a *deviceAll) Missing() []driver.Place {
+	a.dev.eng.Lock()
+	defer a.dev.eng.Unlock()
+	var places []driver.Place
+	for _, at := range a.fences {
+		if !at.reached() {
+			places = append(places, at.place())
+		}
+	}
+	return places
+}
+
+// Pending implements driver.Device.
+func (d *Device) Pending() int {
+	d.eng.Lock()
+	defer d.eng.Unlock()
+	n := 0
+	for s := d.active; s != nil; s = s.next {
+		if s.parent() == nil { // a launch counts once
+			n += int(s.pending())
+		}
+	}
+	return n
+}
+
+// activate adds a stream to the list of those with work. The lock is held.
+func (d *Device) activate(s *Stream) {
+	if e := d.eng; e.pending != nil { // once after each call of WorkPending
+		close(e.pending)
+		e.pending = nil
+	}
+	s.prev, s.next = nil, d.active
+	if d.active != nil {
+		d.active.prev = s
+	}
+	d.active = s
+}
+
+// deactivate removes a stream from that list. The lock is held.
+func (d *Device) deactivate(s *Stream) {
+	if s.prev == nil {
+		d.active = s.next
+	} else {
+		s.prev.next = s.next
+	}
+	if s.next != nil {
+		s.next.prev = s.prev
+	}
+	s.prev, s.next = nil, nil
+}
+
+// activeStreams returns the streams with work, as a copy: streams that move change
+// the list of the device.
+func (d *Device) activeStreams() []*Stream {
+	var streams []*Stream
+	for s := d.active; s != nil; s = s.next {
+		streams = append(streams, s)
+	}
+	return streams
+}
+
+// firstOrdered returns a stream with work that a synchronize of the legacy default
+// stream would wait for, nil if s is another stream.
+func (d *Device) firstOrdered(s *Stream) *Stream {
+	if !s.legacy {
+		return nil
+	}
+	for t := d.active; t != nil; t = t.next {
+		if t.ordered {
+			return t
+		}
+	}
+	return nil
+}
+
+// abort drops what has not started. The lock is held.
+func (d *Device) abort() (n int) {
+	for _, s := range d.activeStreams() {
+		n += s.abort()
+	}
+	return n
+}
+
+// An epoch is a sequence of enqueued operations that lie between two barriers of the
+// legacy order: either work of the legacy default stream, or work of the streams that
+// are ordered with it. The epochs of a device form a list; one opens when all before
+// it are done. So the cost of a barrier does not depend on the number of streams.
+type epoch struct {
+	legacy  bool
+	open    bool
+	pending int
+	blocked []*Stream // streams whose head operation waits for this epoch
+	next    *epoch
+}
+
+// join returns the epoch that a new operation of s belongs to. A nil result
+// means that s takes no part in the legacy order.
+func (d *Device) join(s *Stream) *epoch {
+	if !s.ordered {
+		return nil
+	}
+	last := d.last
+	if last.legacy == s.legacy {
+		return last
+	}
+	if last.pending == 0 && last.open {
+		last.legacy = s.legacy // no work to wait for: use the same epoch for the other side
+		return last
+	}
+	d.sealOrdered()
+	last.next = &epoch{legacy: s.legacy}
+	d.last = last.next
+	return d.last
+}
+
+// unorderedWork reports whether ordered streams may have pending work behind the latest
+// operation of the legacy default stream. Under a deterministic schedule the answer is
+// always true: which operations there are must not depend on the order in which they run.
+func (d *Device) unorderedWork() bool {
+	last := d.last
+	return !d.eng.parallel.Load() || !last.legacy && (last.pending > 0 || !last.open)
+}
+
+// leave counts an operation of ep as done, and opens the epochs behind it.
+func (d *Device) leave(ep *epoch) {
+	ep.pending--
+	for ep.pending == 0 && ep.open && ep.next != nil {
+		ep = ep.next
+		ep.open = true
+		blocked := ep.blocked
+		ep.blocked = nil
+		for _, s := range blocked {
+			d.eng.advance(s)
+		}
+	}
+	d.updateOrder()
+}
+
+// updateOrder keeps the flag by which C code sees whether a new operation of an ordered
+// stream may have to wait for the legacy default stream.
+func (d *Device) updateOrder() {
+	last := d.last
+	var waits uint32
+	if !last.open || last.legacy && last.pending > 0 {
+		waits = 1
+	}
+	if d.order.Load() != waits {
+		d.order.Store(waits)
+	}
+}
