@@ -2,6 +2,9 @@
  * operation of its stream. */
 #include "graph.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+
 #define HINT(stream) ((stream) > STREAM_PER_THREAD ? (stream) : 0)
 #define AUTO_FREE 1u
 #define UPLOAD 2u
@@ -319,5 +322,871 @@ API cuGraphLaunch(uint64_t handle, CUstream stream_handle) {
         stream_unref(executable->last.stream);
     stream_ref(stream);
     executable->last = (struct point){stream, stream->enqueued};
+    return end(SUCCESS);
+}
+
+/* ==== A launch of a graph: branches run at the same time, each on a thread of its own. ==== */
+
+#define MOST_BRANCHES 64
+
+/* A run of a program. A branch is a list of nodes of which each but the first waits for the one
+ * before it, so that a node that blocks stops only what comes after it. */
+struct run {
+    const struct program *program;
+    struct stream *stream;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    size_t *branch; /* of each node */
+    bool *done;     /* nodes that have run, or that a failure has skipped */
+    size_t running; /* branches on threads of their own */
+    CUresult code;  /* of the first node that failed */
+};
+
+struct branch {
+    struct run *run;
+    size_t number;
+};
+
+/* A node continues the branch of a node that it waits for and that no other has continued. */
+static size_t divide(const struct program *program, size_t *branch) {
+    size_t count = 0;
+    bool *continued = calloc(program->count + 1, sizeof *continued);
+    if (continued == NULL)
+        abort();
+    for (size_t i = 0; i < program->count; i++) {
+        const struct node *node = &program->nodes[i];
+        size_t found = SIZE_MAX;
+        for (size_t k = 0; k < node->after_count && found == SIZE_MAX; k++)
+            if (!continued[node->after[k]])
+                found = node->after[k];
+        if (found != SIZE_MAX)
+            continued[found] = true;
+        branch[i] = found != SIZE_MAX ? branch[found] : count++ % MOST_BRANCHES;
+    }
+    free(continued);
+    return count < MOST_BRANCHES ? count : MOST_BRANCHES;
+}
+
+static bool is_due(const struct run *run, const struct node *node) {
+    for (size_t k = 0; k < node->after_count; k++)
+        if (!run->done[node->after[k]])
+            return false;
+    return true;
+}
+
+/* Runs the nodes of a branch. Each run works on a copy of the operation, since the job of a host
+ * function has a state. */
+static void run_branch(struct run *run, size_t number) {
+    pthread_mutex_lock(&run->lock);
+    for (size_t i = 0; i < run->program->count; i++) {
+        if (run->branch[i] != number)
+            continue;
+        while (!is_due(run, &run->program->nodes[i]))
+            pthread_cond_wait(&run->changed, &run->lock);
+        CUresult code = run->code != SUCCESS ? run->code : atomic_load(&run->stream->context->error);
+        if (code == SUCCESS) {
+            struct operation operation = *run->program->nodes[i].operation;
+            pthread_mutex_unlock(&run->lock);
+            code = execute(run->stream, &operation);
+            pthread_mutex_lock(&run->lock);
+        }
+        if (run->code == SUCCESS)
+            run->code = code;
+        run->done[i] = true;
+        pthread_cond_broadcast(&run->changed);
+    }
+    pthread_mutex_unlock(&run->lock);
+}
+
+static void *serve_branch(void *argument) {
+    struct branch *branch = argument;
+    struct run *run = branch->run;
+    run_branch(run, branch->number);
+    free(branch);
+    pthread_mutex_lock(&run->lock);
+    run->running--;
+    pthread_cond_broadcast(&run->changed);
+    pthread_mutex_unlock(&run->lock);
+    return NULL;
+}
+
+CUresult run_program(struct stream *stream, const struct program *program) {
+    struct run run = {.program = program, .stream = stream, .lock = PTHREAD_MUTEX_INITIALIZER,
+                      .changed = PTHREAD_COND_INITIALIZER};
+    run.branch = calloc(program->count + 1, sizeof *run.branch);
+    run.done = calloc(program->count + 1, sizeof *run.done);
+    if (run.branch == NULL || run.done == NULL)
+        abort();
+    size_t count = divide(program, run.branch);
+    for (size_t i = 1; i < count; i++) {
+        struct branch *branch = calloc(1, sizeof *branch);
+        if (branch == NULL)
+            abort();
+        *branch = (struct branch){&run, i};
+        pthread_mutex_lock(&run.lock);
+        run.running++;
+        pthread_mutex_unlock(&run.lock);
+        if (start_thread(serve_branch, branch, 512 << 10) != 0)
+            abort();
+    }
+    run_branch(&run, 0);
+    pthread_mutex_lock(&run.lock);
+    while (run.running > 0)
+        pthread_cond_wait(&run.changed, &run.lock);
+    pthread_mutex_unlock(&run.lock);
+    free(run.branch);
+    free(run.done);
+    return run.code;
+}
+
+/* ==== Nodes with conditions: which of their graphs run is decided when they run. A condition is a number
+ * that a kernel sets; each launch may begin with its default. ==== */
+
+enum { IF = 0, WHILE = 1, SWITCH = 2 };
+enum { NODE_CONDITIONAL = 13, ASSIGN_DEFAULT = 1, MOST_GRAPHS = 1 << 16 };
+
+struct condition {
+    struct condition *next; /* of its graph's */
+    uint64_t handle;
+    const struct program *program;
+    bool resets;
+    uint32_t first; /* what a launch begins with */
+    _Atomic uint32_t value;
+};
+
+struct conditional {
+    struct condition *condition;
+    int type;
+    uint32_t size;
+    uint64_t *graphs;
+    struct program **programs; /* of the graphs */
+};
+
+/* CUgraphNodeParams of a node with a condition. */
+struct node_params {
+    int type, unused[3];
+    uint64_t handle;
+    int condition_type;
+    uint32_t size;
+    uint64_t *graphs; /* for the caller to fill the graphs */
+    CUcontext context;
+};
+
+static struct table conditions = {.kind = 0x5c};
+
+void conditions_free(struct condition *list) {
+    while (list != NULL) {
+        struct condition *next = list->next;
+        table_drop(&conditions, list->handle);
+        free(list);
+        list = next;
+    }
+}
+
+void conditions_clear(void) {
+    table_clear(&conditions);
+}
+
+void conditional_free(struct conditional *conditional) {
+    for (uint32_t i = 0; i < conditional->size && conditional->graphs[i] != 0; i++)
+        graph_drop(conditional->graphs[i]);
+    free(conditional->graphs);
+    free(conditional->programs);
+    free(conditional);
+}
+
+bool program_has_conditions(const struct program *program) {
+    for (size_t i = 0; i < program->count; i++)
+        if (program->nodes[i].operation->kind == CONDITIONAL)
+            return true;
+    return false;
+}
+
+void program_reset(const struct program *program) {
+    for (struct condition *c = program->conditions; c != NULL; c = c->next)
+        if (c->resets)
+            atomic_store(&c->value, c->first);
+    for (size_t i = 0; i < program->count; i++) {
+        const struct operation *operation = program->nodes[i].operation;
+        for (uint32_t k = 0; operation->kind == CONDITIONAL && k < operation->conditional->size; k++)
+            program_reset(operation->conditional->programs[k]);
+    }
+}
+
+/* Returns the graph that a value selects, NULL for none. */
+static const struct program *selected(const struct conditional *c, uint32_t value) {
+    uint32_t i = c->type == SWITCH ? value : value == 0;
+    return i < c->size ? c->programs[i] : NULL;
+}
+
+CUresult run_conditional(struct stream *stream, const struct conditional *conditional) {
+    const struct program *program;
+    CUresult code = SUCCESS;
+    do {
+        program = selected(conditional, atomic_load(&conditional->condition->value));
+        if (program != NULL)
+            code = run_program(stream, program);
+        if (code == SUCCESS)
+            code = atomic_load(&stream->context->error);
+    } while (conditional->type == WHILE && program != NULL && code == SUCCESS);
+    return code;
+}
+
+API cuGraphConditionalHandleCreate(uint64_t *handle, uint64_t graph, CUcontext context, unsigned value, unsigned flags) {
+    BEGIN(cuGraphConditionalHandleCreate, 0);
+    struct program *program;
+    (void)context;
+    if (handle == NULL || flags > ASSIGN_DEFAULT)
+        return end(INVALID_VALUE);
+    TRY(find_graph(graph, &program));
+    struct condition *condition = calloc(1, sizeof *condition);
+    if (condition == NULL)
+        return end(OUT_OF_MEMORY);
+    condition->program = program;
+    condition->resets = flags == ASSIGN_DEFAULT;
+    condition->first = value;
+    condition->next = program->conditions;
+    program->conditions = condition;
+    *handle = condition->handle = table_put(&conditions, condition);
+    return end(SUCCESS);
+}
+
+/* What a kernel does by cudaGraphSetConditional. Called without the lock. */
+CUresult condition_set(uint64_t handle, uint32_t value) {
+    pthread_mutex_lock(&state.lock);
+    struct condition *condition = table_get(&conditions, handle);
+    if (condition != NULL)
+        atomic_store(&condition->value, value);
+    pthread_mutex_unlock(&state.lock);
+    return condition == NULL ? ILLEGAL_ADDRESS : SUCCESS;
+}
+
+static CUresult conditional_new(const struct node_params *params, struct conditional **made) {
+    struct condition *condition = table_get(&conditions, params->handle);
+    uint32_t most = params->condition_type == IF ? 2 : params->condition_type == WHILE ? 1 : MOST_GRAPHS;
+    if (condition == NULL || params->condition_type < IF || params->condition_type > SWITCH || params->size == 0 ||
+        params->size > most)
+        return INVALID_VALUE;
+    struct conditional *c = calloc(1, sizeof *c);
+    if (c == NULL || (c->graphs = calloc(params->size, sizeof *c->graphs)) == NULL ||
+        (c->programs = calloc(params->size, sizeof *c->programs)) == NULL)
+        abort();
+    *c = (struct conditional){condition, params->condition_type, params->size, c->graphs, c->programs};
+    for (uint32_t i = 0; i < c->size; i++) {
+        c->programs[i] = program_new();
+        if (c->programs[i] == NULL || graph_new(c->programs[i], true, &c->graphs[i]) != SUCCESS)
+            abort();
+        c->programs[i]->body = true;
+    }
+    *made = c;
+    return SUCCESS;
+}
+
+/* Of the kinds of nodes only this one has no function of its own. */
+static CUresult add_node(uint64_t *node, uint64_t graph, const uint64_t *after, size_t count, struct node_params *params) {
+    struct node_maker m;
+    struct conditional *conditional;
+    if (params == NULL || node == NULL)
+        return INVALID_VALUE;
+    if (params->type != NODE_CONDITIONAL)
+        return NOT_SUPPORTED;
+    CUresult code = node_begin(&m, node, graph, after, count, params->context);
+    if (code != SUCCESS)
+        return code;
+    code = conditional_new(params, &conditional);
+    if (code != SUCCESS)
+        return node_end(&m, code);
+    struct operation *operation = operation_new(CONDITIONAL);
+    if (operation == NULL)
+        abort();
+    operation->conditional = conditional;
+    code = submit(m.stream, operation, false);
+    if (code == SUCCESS)
+        params->graphs = conditional->graphs;
+    return node_end(&m, code);
+}
+
+API cuGraphAddNode(uint64_t *node, uint64_t graph, const uint64_t *after, size_t count, struct node_params *params) {
+    BEGIN(cuGraphAddNode, 0);
+    return end(add_node(node, graph, after, count, params));
+}
+
+API cuGraphAddNode_v2(uint64_t *node, uint64_t graph, const uint64_t *after, const void *edges, size_t count,
+                      struct node_params *params) {
+    BEGIN(cuGraphAddNode_v2, 0);
+    (void)edges;
+    return end(add_node(node, graph, after, count, params));
+}
+
+/* ==== Objects of the caller that graphs keep. The function of an object is called once, when nobody refers to it. ==== */
+
+struct user_object {
+    uint64_t handle;
+    unsigned refs;
+    void *object;
+    void (*destroy)(void *);
+};
+
+/* References of a graph to an object. */
+struct keep {
+    struct keep *next;
+    struct user_object *object;
+    unsigned refs;
+};
+
+static struct table objects = {.kind = 0x5d};
+
+static void *destroy(void *argument) {
+    struct user_object *object = argument;
+    object->destroy(object->object);
+    free(object);
+    return NULL;
+}
+
+/* The function is called on a thread of the driver, and without the lock. */
+static void let_go(struct user_object *object, unsigned count) {
+    object->refs -= count;
+    if (object->refs > 0)
+        return;
+    table_drop(&objects, object->handle);
+    if (start_thread(destroy, object, 256 << 10) != 0)
+        abort();
+}
+
+void keep_release(struct keep *list) {
+    while (list != NULL) {
+        struct keep *next = list->next;
+        let_go(list->object, list->refs);
+        free(list);
+        list = next;
+    }
+}
+
+void user_objects_clear(void) {
+    for (size_t i = 0; i < objects.count; i++)
+        free(objects.items[i]);
+    table_clear(&objects);
+}
+
+API cuUserObjectCreate(uint64_t *handle, void *object, void (*function)(void *), unsigned count, unsigned flags) {
+    BEGIN(cuUserObjectCreate, 0);
+    if (handle == NULL || function == NULL || count == 0 || flags != 1)
+        return end(INVALID_VALUE);
+    struct user_object *made = calloc(1, sizeof *made);
+    if (made == NULL)
+        return end(OUT_OF_MEMORY);
+    *made = (struct user_object){0, count, object, function};
+    *handle = made->handle = table_put(&objects, made);
+    return end(SUCCESS);
+}
+
+API cuUserObjectRetain(uint64_t handle, unsigned count) {
+    BEGIN(cuUserObjectRetain, 0);
+    struct user_object *object = table_get(&objects, handle);
+    if (object == NULL || count == 0)
+        return end(INVALID_VALUE);
+    object->refs += count;
+    return end(SUCCESS);
+}
+
+API cuUserObjectRelease(uint64_t handle, unsigned count) {
+    BEGIN(cuUserObjectRelease, 0);
+    struct user_object *object = table_get(&objects, handle);
+    if (object == NULL || count == 0 || count > object->refs)
+        return end(INVALID_VALUE);
+    let_go(object, count);
+    return end(SUCCESS);
+}
+
+/* With the flag the caller's references become the graph's. */
+API cuGraphRetainUserObject(uint64_t graph, uint64_t handle, unsigned count, unsigned flags) {
+    BEGIN(cuGraphRetainUserObject, 0);
+    struct program *program;
+    struct user_object *object = table_get(&objects, handle);
+    if (object == NULL || count == 0 || flags > 1)
+        return end(INVALID_VALUE);
+    TRY(find_graph(graph, &program));
+    struct keep *kept = calloc(1, sizeof *kept);
+    if (kept == NULL)
+        return end(OUT_OF_MEMORY);
+    if (flags == 0)
+        object->refs += count;
+    *kept = (struct keep){program->kept, object, count};
+    program->kept = kept;
+    return end(SUCCESS);
+}
+
+API cuGraphReleaseUserObject(uint64_t graph, uint64_t handle, unsigned count) {
+    BEGIN(cuGraphReleaseUserObject, 0);
+    struct program *program;
+    struct user_object *object = table_get(&objects, handle);
+    TRY(find_graph(graph, &program));
+    for (struct keep **k = &program->kept; object != NULL && *k != NULL; k = &(*k)->next) {
+        struct keep *kept = *k;
+        if (kept->object != object || kept->refs < count)
+            continue;
+        kept->refs -= count;
+        if (kept->refs == 0) {
+            *k = kept->next;
+            free(kept);
+        }
+        let_go(object, count);
+        return end(SUCCESS);
+    }
+    return end(INVALID_VALUE);
+}
+
+/* ==== Nodes of graphs: what they are, and how they are added where no capture makes them. ==== */
+
+/* Finds what a handle of a node names. */
+static CUresult find_node(uint64_t handle, struct graph **graph, size_t *index) {
+    for (size_t i = 0; i < graphs.count; i++) {
+        *graph = graphs.items[i];
+        if (*graph != NULL && node_index((*graph)->handle, handle, index) == SUCCESS)
+            return SUCCESS;
+    }
+    return INVALID_VALUE;
+}
+
+const struct operation *operation_of_node(uint64_t handle) {
+    struct graph *graph;
+    size_t index;
+    return find_node(handle, &graph, &index) == SUCCESS ? graph->program->nodes[index].operation : NULL;
+}
+
+/* Other nodes keep their numbers, so only the one that was added last goes away; another one does nothing
+ * from then on. */
+API cuGraphDestroyNode(uint64_t handle) {
+    BEGIN(cuGraphDestroyNode, 0);
+    struct graph *graph;
+    size_t index;
+    TRY(find_node(handle, &graph, &index));
+    if (graph->program->refs > 1 || program_has_memory(graph->program))
+        return end(NOT_SUPPORTED);
+    struct node *node = &graph->program->nodes[index];
+    operation_free(node->operation);
+    if (index + 1 == graph->program->count) {
+        free(node->after);
+        graph->program->count--;
+        return end(SUCCESS);
+    }
+    node->operation = operation_new(WAIT);
+    if (node->operation == NULL)
+        abort();
+    return end(SUCCESS);
+}
+
+/* The kinds with CUDA's numbers. */
+API cuGraphNodeGetType(uint64_t handle, int *type) {
+    BEGIN(cuGraphNodeGetType, 0);
+    struct graph *graph;
+    size_t index;
+    if (type == NULL)
+        return end(INVALID_VALUE);
+    TRY(find_node(handle, &graph, &index));
+    switch (graph->program->nodes[index].operation->kind) {
+    case KERNEL: *type = 0; break;
+    case COPY: *type = 1; break;
+    case FILL: *type = 2; break;
+    case HOST_FUNCTION: *type = 3; break;
+    case GRAPH: *type = 4; break;
+    case MAP: *type = 10; break;
+    case UNMAP: *type = 11; break;
+    case MEMORY_OPS: *type = 12; break;
+    case CONDITIONAL: *type = 13; break;
+    default: *type = 5;
+    }
+    return end(SUCCESS);
+}
+
+API cuGraphChildGraphNodeGetGraph(uint64_t handle, uint64_t *child) {
+    BEGIN(cuGraphChildGraphNodeGetGraph, 0);
+    struct graph *graph;
+    size_t index;
+    if (child == NULL)
+        return end(INVALID_VALUE);
+    TRY(find_node(handle, &graph, &index));
+    const struct operation *operation = graph->program->nodes[index].operation;
+    if (operation->kind != GRAPH || operation->graph.child == 0)
+        return end(INVALID_VALUE);
+    *child = operation->graph.child;
+    return end(SUCCESS);
+}
+
+/* Nodes by their numbers; the flags change nothing. */
+API cuGraphDebugDotPrint(uint64_t handle, const char *path, unsigned int flags) {
+    BEGIN(cuGraphDebugDotPrint, 0);
+    const struct graph *graph = table_get(&graphs, handle);
+    (void)flags;
+    if (graph == NULL || path == NULL)
+        return end(INVALID_VALUE);
+    FILE *file = fopen(path, "w");
+    if (file == NULL)
+        return end(OPERATING_SYSTEM);
+    fprintf(file, "digraph fakecuda {\n");
+    for (size_t i = 0; i < graph->program->count; i++) {
+        const struct node *node = &graph->program->nodes[i];
+        fprintf(file, "  n%zu [label=\"%d\"];\n", i, node->operation->kind);
+        for (size_t k = 0; k < node->after_count; k++)
+            fprintf(file, "  n%zu -> n%zu;\n", node->after[k], i);
+    }
+    fprintf(file, "}\n");
+    return end(fclose(file) == 0 ? SUCCESS : OPERATING_SYSTEM);
+}
+
+struct update_result {
+    int result;
+    uint64_t node, from;
+};
+
+/* Returns which of CUDA's reasons keeps a program from becoming another one, 0 if none does. */
+static int differs(const struct program *before, const struct program *after, size_t *at) {
+    enum { TOPOLOGY = 2, TYPE = 3, UNSUPPORTED = 6 };
+    *at = 0;
+    if (before->count != after->count)
+        return TOPOLOGY;
+    for (; *at < after->count; ++*at) {
+        const struct node *a = &before->nodes[*at], *b = &after->nodes[*at];
+        if (a->operation->kind != b->operation->kind)
+            return TYPE;
+        if (a->after_count != b->after_count ||
+            (a->after_count > 0 && memcmp(a->after, b->after, a->after_count * sizeof *a->after) != 0))
+            return TOPOLOGY;
+    }
+    *at = 0;
+    if (before != after && (program_has_memory(before) || program_has_memory(after)))
+        return UNSUPPORTED;
+    return 0;
+}
+
+/* Later launches run the nodes of the graph. */
+API cuGraphExecUpdate_v2(uint64_t handle, uint64_t graph_handle, struct update_result *result) {
+    BEGIN(cuGraphExecUpdate_v2, 0);
+    struct executable *executable = table_get(&executables, handle);
+    const struct graph *graph = table_get(&graphs, graph_handle);
+    size_t at;
+    if (executable == NULL || graph == NULL || result == NULL)
+        return end(INVALID_VALUE);
+    int code = differs(executable->program, graph->program, &at);
+    *result = (struct update_result){code, code == 0 ? 0 : node_handle(graph_handle, at), 0};
+    if (code != 0)
+        return end(EXEC_UPDATE_FAILURE);
+    graph->program->refs++;
+    graph->program->executables++;
+    executable->program->executables--;
+    program_unref(executable->program);
+    executable->program = graph->program;
+    return end(SUCCESS);
+}
+
+/* Nodes of a clone have the numbers of the original's. */
+API cuGraphNodeFindInClone(uint64_t *node, uint64_t original, uint64_t clone) {
+    BEGIN(cuGraphNodeFindInClone, 0);
+    struct graph *graph;
+    size_t index;
+    const struct graph *copy = table_get(&graphs, clone);
+    if (node == NULL || copy == NULL)
+        return end(INVALID_VALUE);
+    TRY(find_node(original, &graph, &index));
+    if (graph->program != copy->program)
+        return end(INVALID_VALUE);
+    *node = node_handle(clone, index);
+    return end(SUCCESS);
+}
+
+/* ---- Nodes; those of copies, fills, kernels and memory operations are where streams have them ---- */
+
+struct host_params {
+    void (*function)(void *);
+    void *argument;
+};
+
+API cuGraphAddHostNode(uint64_t *node, uint64_t graph, const uint64_t *after, size_t count,
+                       const struct host_params *params) {
+    BEGIN(cuGraphAddHostNode, 0);
+    struct node_maker m;
+    if (params == NULL || params->function == NULL)
+        return end(INVALID_VALUE);
+    TRY(node_begin(&m, node, graph, after, count, 0));
+    struct operation *operation = operation_new(HOST_FUNCTION);
+    if (operation == NULL)
+        return end(node_end(&m, OUT_OF_MEMORY));
+    operation->job.function = params->function;
+    operation->job.argument = params->argument;
+    return end(node_end(&m, submit(m.stream, operation, false)));
+}
+
+/* The node has the graph as it is, to which no node can be added any more. */
+API cuGraphAddChildGraphNode(uint64_t *node, uint64_t graph, const uint64_t *after, size_t count, uint64_t child) {
+    BEGIN(cuGraphAddChildGraphNode, 0);
+    struct node_maker m;
+    struct program *program;
+    TRY(find_graph(child, &program));
+    if (program_has_memory(program))
+        return end(NOT_SUPPORTED);
+    TRY(node_begin(&m, node, graph, after, count, 0));
+    struct operation *operation = operation_new(GRAPH);
+    if (operation == NULL)
+        return end(node_end(&m, OUT_OF_MEMORY));
+    operation->graph.program = program;
+    program->refs += 2; /* also of the node's own handle */
+    CUresult code = graph_new(program, true, &operation->graph.child);
+    if (code != SUCCESS) {
+        operation_free(operation);
+        return end(node_end(&m, code));
+    }
+    return end(node_end(&m, submit(m.stream, operation, false)));
+}
+
+API cuGraphAddEmptyNode(uint64_t *node, uint64_t graph, const uint64_t *after, size_t count) {
+    BEGIN(cuGraphAddEmptyNode, 0);
+    struct node_maker m;
+    TRY(node_begin(&m, node, graph, after, count, 0));
+    struct operation *operation = operation_new(WAIT);
+    return end(node_end(&m, operation == NULL ? OUT_OF_MEMORY : submit(m.stream, operation, false)));
+}
+
+/* ==== Memory of graphs: nodes that allocate and free it, also those that captures make of calls in stream order. The
+ * address is the graph's own from when the node is made; work reaches the memory between the two nodes of a launch. ==== */
+
+enum { USED, USED_HIGH, RESERVED, RESERVED_HIGH };
+
+/* The highest figures of the devices, since they were reset. */
+static struct { uint64_t used, reserved; } high[MAX_DEVICES];
+
+bool program_has_memory(const struct program *program) {
+    for (size_t i = 0; i < program->count; i++)
+        if (program->nodes[i].operation->kind == MAP || program->nodes[i].operation->kind == UNMAP)
+            return true;
+    return false;
+}
+
+static bool frees(const struct program *program, uint64_t block) {
+    for (size_t i = 0; i < program->count; i++)
+        if (program->nodes[i].operation->kind == UNMAP && program->nodes[i].operation->block == block)
+            return true;
+    return false;
+}
+
+/* Enqueues a node on a stream that captures into a program. */
+static CUresult take(struct stream *stream, enum operation_kind kind, uint64_t block) {
+    struct operation *operation = operation_new(kind);
+    if (operation == NULL)
+        return OUT_OF_MEMORY;
+    operation->block = block;
+    return submit(stream, operation, false);
+}
+
+CUresult graph_allocate(struct stream *stream, struct context *context, size_t size, CUdeviceptr *address) {
+    struct program *program = stream->capture->program;
+    struct block *block;
+    if (address == NULL || size == 0)
+        return INVALID_VALUE;
+    if (program->body)
+        return NOT_SUPPORTED;
+    CUresult code = allocate(context, size, NULL, &block);
+    if (code != SUCCESS)
+        return code;
+    block->program = program;
+    block->of_graph = block->unmapped = true;
+    code = take(stream, MAP, block->id);
+    if (code != SUCCESS)
+        release(block);
+    else
+        *address = block->address;
+    return code;
+}
+
+CUresult graph_free_node(struct stream *stream, const struct block *block) {
+    return frees(stream->capture->program, block->id) ? INVALID_VALUE : take(stream, UNMAP, block->id);
+}
+
+bool graph_block_leaves(struct block *block) {
+    bool held = block->held;
+    block->held = false;
+    return held;
+}
+
+/* Whether a call outside of a graph may name memory: that of a graph is there from a launch that leaves it to the
+ * caller until the caller frees it. */
+bool graph_memory_reached(uint64_t address, uint64_t size) {
+    const struct block *block = find_block(address, size);
+    return block == NULL || !block->of_graph || block->held;
+}
+
+void graph_block_freed(struct block *block) {
+    block->unmapped = true;
+    if (block->program == NULL)
+        release(block);
+}
+
+/* What a device holds for graphs. Drivers take it in large pieces, and count what a launch has freed as in use until
+ * it is given back. */
+static uint64_t figure(int device) {
+    enum { PIECE = 32 << 20 };
+    uint64_t sum = 0;
+    for (size_t i = 0; i < state.block_count; i++) {
+        const struct block *block = state.blocks[i];
+        if (block->of_graph && block->device == device && block->backed)
+            sum += block->size;
+    }
+    return (sum + PIECE - 1) / PIECE * PIECE;
+}
+
+CUresult run_map(uint64_t id, bool map) {
+    pthread_mutex_lock(&state.lock);
+    struct block *block = block_by_id(id);
+    CUresult code = block == NULL ? ILLEGAL_ADDRESS : SUCCESS;
+    if (block != NULL && !map) {
+        graph_block_freed(block);
+    } else if (block != NULL) {
+        const struct device *device = &state.devices[block->device];
+        block->unmapped = false;
+        block->backed = true;
+        /* The contents are those of no launch before. */
+        memset(device->bytes + (block->address - device->base), 0xCD, block->asked < 4096 ? block->asked : 4096);
+        uint64_t held = figure(block->device);
+        if (held > high[block->device].used)
+            high[block->device].used = held;
+        if (held > high[block->device].reserved)
+            high[block->device].reserved = held;
+    }
+    pthread_mutex_unlock(&state.lock);
+    return code;
+}
+
+/* A launch allocates what it does not free for the caller, who has to free it before the next one. */
+CUresult graph_memory_launched(const struct program *program, bool auto_free) {
+    for (int apply = 0; apply < 2; apply++) {
+        for (size_t i = 0; i < program->count; i++) {
+            const struct operation *operation = program->nodes[i].operation;
+            struct block *block = operation->kind == MAP || operation->kind == UNMAP ? block_by_id(operation->block) : NULL;
+            if (block == NULL)
+                continue;
+            bool maps = operation->kind == MAP, own = block->program == program;
+            if (apply && maps)
+                block->held = !frees(program, block->id);
+            else if (apply && !own)
+                block->held = false;
+            else if (!apply && (maps ? block->held && !auto_free : !own && !block->held))
+                return INVALID_VALUE;
+        }
+    }
+    return SUCCESS;
+}
+
+/* What the caller has not freed outlives the graph. */
+void graph_memory_drop(const struct program *program) {
+    for (size_t i = state.block_count; i-- > 0;) {
+        struct block *block = state.blocks[i];
+        if (block->program != program)
+            continue;
+        block->program = NULL;
+        if (!block->held && block->frees == 0)
+            release(block);
+    }
+}
+
+void graph_memory_clear(void) {
+    memset(high, 0, sizeof high);
+}
+
+/* ---- Nodes ---- */
+
+struct alloc_params {
+    struct { int kind, handles, location, device; char rest[72]; } pool;
+    const struct { int location, device, flags; } *access;
+    size_t access_count, size;
+    CUdeviceptr address;
+};
+
+API cuGraphAddMemAllocNode(uint64_t *node, uint64_t graph, const uint64_t *after, size_t count,
+                           struct alloc_params *params) {
+    BEGIN(cuGraphAddMemAllocNode, 0);
+    struct node_maker m;
+    if (params == NULL || params->pool.kind != 1 || params->pool.location != 1)
+        return end(INVALID_VALUE);
+    if (params->pool.device < 0 || params->pool.device >= state.device_count)
+        return end(INVALID_VALUE);
+    struct context *context = state.devices[params->pool.device].context;
+    if (context == NULL)
+        return end(INVALID_CONTEXT);
+    for (size_t i = 0; i < params->access_count; i++)
+        if (params->access[i].device != params->pool.device)
+            return end(NOT_SUPPORTED);
+    TRY(node_begin(&m, node, graph, after, count, 0));
+    return end(node_end(&m, graph_allocate(m.stream, context, params->size, &params->address)));
+}
+
+API cuGraphAddMemFreeNode(uint64_t *node, uint64_t graph, const uint64_t *after, size_t count, CUdeviceptr address) {
+    BEGIN(cuGraphAddMemFreeNode, 0);
+    struct node_maker m;
+    const struct block *block = address == 0 ? NULL : find_block(address, 1);
+    if (block == NULL || block->address != address || !block->of_graph)
+        return end(INVALID_VALUE);
+    TRY(node_begin(&m, node, graph, after, count, 0));
+    return end(node_end(&m, m.capture->program->body ? NOT_SUPPORTED : graph_free_node(m.stream, block)));
+}
+
+static CUresult block_of_node(uint64_t node, enum operation_kind kind, const struct block **block) {
+    const struct operation *operation = operation_of_node(node);
+    *block = operation == NULL || operation->kind != kind ? NULL : block_by_id(operation->block);
+    return *block == NULL ? INVALID_VALUE : SUCCESS;
+}
+
+API cuGraphMemAllocNodeGetParams(uint64_t node, struct alloc_params *params) {
+    BEGIN(cuGraphMemAllocNodeGetParams, 0);
+    const struct block *block;
+    TRY(block_of_node(node, MAP, &block));
+    if (params == NULL)
+        return end(INVALID_VALUE);
+    *params = (struct alloc_params){
+        .pool = {.kind = 1, .location = 1, .device = block->device}, .size = block->asked, .address = block->address};
+    return end(SUCCESS);
+}
+
+API cuGraphMemFreeNodeGetParams(uint64_t node, CUdeviceptr *address) {
+    BEGIN(cuGraphMemFreeNodeGetParams, 0);
+    const struct block *block;
+    TRY(block_of_node(node, UNMAP, &block));
+    if (address == NULL)
+        return end(INVALID_VALUE);
+    *address = block->address;
+    return end(SUCCESS);
+}
+
+/* ---- Devices ---- */
+
+API cuDeviceGraphMemTrim(CUdevice device) {
+    BEGIN(cuDeviceGraphMemTrim, 0);
+    TRY(check_device(device));
+    for (size_t i = 0; i < state.block_count; i++)
+        if (state.blocks[i]->device == device && state.blocks[i]->unmapped)
+            state.blocks[i]->backed = false;
+    return end(SUCCESS);
+}
+
+API cuDeviceGetGraphMemAttribute(CUdevice device, int attribute, uint64_t *value) {
+    BEGIN(cuDeviceGetGraphMemAttribute, 0);
+    TRY(check_device(device));
+    if (value == NULL || attribute < USED || attribute > RESERVED_HIGH)
+        return end(INVALID_VALUE);
+    if (attribute == USED || attribute == RESERVED)
+        *value = figure(device);
+    else
+        *value = attribute == USED_HIGH ? high[device].used : high[device].reserved;
+    return end(SUCCESS);
+}
+
+/* Only the highest figures can be set, to 0: they are then the present ones. */
+API cuDeviceSetGraphMemAttribute(CUdevice device, int attribute, const uint64_t *value) {
+    BEGIN(cuDeviceSetGraphMemAttribute, 0);
+    TRY(check_device(device));
+    if (value == NULL || *value != 0 || (attribute != USED_HIGH && attribute != RESERVED_HIGH))
+        return end(INVALID_VALUE);
+    if (attribute == USED_HIGH)
+        high[device].used = figure(device);
+    else
+        high[device].reserved = figure(device);
     return end(SUCCESS);
 }
