@@ -100,17 +100,13 @@ CUresult capture_take(struct stream *stream, struct operation *operation) {
         operation_free(operation);
         return CAPTURE_INVALIDATED;
     }
-    if (operation->kind == RECORD) {
+    if (operation->kind == &record_kind) {
         set_tips(&operation->event->tips, &operation->event->tip_count, stream->tips, stream->tip_count);
         operation_free(operation);
         return SUCCESS;
     }
-    if (operation->kind == COPY) { /* a launch reads the source, not the capture */
-        free(operation->copy.staged);
-        operation->copy.staged = NULL;
-    }
-    if (operation->kind == FREE) /* there is no memory of graphs: such a node does nothing */
-        operation->kind = WAIT;
+    if (operation->kind == &free_kind) /* of memory that is no graph's: such a node does nothing */
+        operation->kind = &wait_kind;
     CUresult code = program_add(program, operation, stream->tips, stream->tip_count);
     if (code == SUCCESS)
         set_tips(&stream->tips, &stream->tip_count, &(size_t){program->count - 1}, 1);

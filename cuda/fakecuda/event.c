@@ -34,13 +34,19 @@ static void stamp(struct event *event) {
 }
 
 /* Called when a stream reaches a record, unless a later record has replaced it. */
-void event_reached(struct stream *stream, struct operation *operation) {
+static void record_reached(struct stream *stream, struct operation *operation) {
     struct event *event = operation->event;
     if (event->on != stream || event->seq != operation->seq)
         return;
     stamp(event);
     forget_place(event);
 }
+
+static void record_drop(struct operation *operation) {
+    event_unref(operation->event);
+}
+
+const struct kind record_kind = {.node = 5, .reached = record_reached, .drop = record_drop};
 
 /* Calls on events of a poisoned context fail with its code. */
 static CUresult find_event(CUevent handle, struct event **event) {
@@ -90,9 +96,10 @@ static CUresult record(struct event *event, struct stream *stream, struct operat
         set_recorded(event, NULL);
         return SUCCESS;
     }
-    if (operation == NULL && (operation = operation_new(RECORD)) == NULL)
+    if (operation == NULL && (operation = operation_new(&record_kind)) == NULL)
         return OUT_OF_MEMORY;
     operation->event = event;
+    operation->unseen = held_up_by_order(stream);
     event->refs++;
     struct capture *capture = stream->capture;
     CUresult code = submit(stream, operation, false);
@@ -136,7 +143,7 @@ API cuStreamWaitEvent(CUstream stream_handle, CUevent handle, unsigned int flags
     /* On the legacy stream a wait for a completed event still keeps the order with blocking streams. */
     if (event->on == NULL && (!event->recorded || stream != stream->context->legacy))
         return end(SUCCESS);
-    struct operation *wait = operation_new(WAIT);
+    struct operation *wait = operation_new(&wait_kind);
     if (wait == NULL)
         return end(OUT_OF_MEMORY);
     if (event->on != NULL)
@@ -209,7 +216,7 @@ API cuCtxRecordEvent(CUcontext context_handle, CUevent handle) {
         return end(INVALID_HANDLE);
     if (capture_conflicts(context, false))
         return end(CAPTURE_UNSUPPORTED);
-    struct operation *operation = operation_new(RECORD);
+    struct operation *operation = operation_new(&record_kind);
     if (operation == NULL)
         return end(OUT_OF_MEMORY);
     for (struct stream *s = context->streams; s != NULL; s = s->next)
@@ -229,7 +236,7 @@ API cuCtxWaitEvent(CUcontext context_handle, CUevent handle) {
         return end(SUCCESS);
     if (capture_conflicts(context, false))
         return end(CAPTURE_UNSUPPORTED);
-    struct operation *wait = operation_new(WAIT);
+    struct operation *wait = operation_new(&wait_kind);
     if (wait == NULL)
         return end(OUT_OF_MEMORY);
     operation_after(wait, event->on, event->seq);
@@ -237,7 +244,7 @@ API cuCtxWaitEvent(CUcontext context_handle, CUevent handle) {
     for (struct stream *s = context->streams; s != NULL; s = s->next) {
         if (s == context->gate || s == context->fence || s->closed)
             continue;
-        wait = operation_new(WAIT);
+        wait = operation_new(&wait_kind);
         if (wait == NULL)
             return end(OUT_OF_MEMORY);
         operation_after(wait, context->gate, context->gate->enqueued);

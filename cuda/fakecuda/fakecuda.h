@@ -201,7 +201,20 @@ struct hole { uint64_t offset, size; };
 
 /* ---- Work ---- */
 
-enum operation_kind { RECORD, WAIT, HOST_FUNCTION, COPY, FILL, MEMORY_OPS, KERNEL, FREE, GRAPH, CONDITIONAL, MAP, UNMAP };
+struct operation;
+
+/* What operations of one kind do. NULL: nothing is to be done. */
+struct kind {
+    int node; /* CUDA's number of a node of a graph that does it */
+    bool of_host; /* code of the host runs, for which the stream waits */
+    bool leaves_early; /* its hardware queue, when it starts; others leave when they are done */
+    bool not_in_bodies; /* of nodes with conditions, which have work of the device only */
+    CUresult (*run)(struct stream *stream, struct operation *operation); /* without the lock; returns a sticky code if it failed */
+    void (*reached)(struct stream *stream, struct operation *operation); /* with the lock, when the stream is behind it */
+    void (*drop)(struct operation *operation); /* with the lock: frees what the operation owns */
+};
+
+extern const struct kind wait_kind, record_kind, free_kind; /* of work.c, event.c and memory.c */
 
 struct memory_op {
     int operation; /* 1 wait, 2 write; 4 and 5 the same with 64 bits; 3 and 6 do nothing */
@@ -230,7 +243,7 @@ struct launch {
 
 struct operation {
     struct operation *next;
-    enum operation_kind kind;
+    const struct kind *kind;
     uint64_t seq;
     struct hardware_queue *queue; /* where it is; NULL when it has left */
     struct operation *ahead, *behind; /* in that queue */
@@ -247,9 +260,9 @@ struct operation {
         struct fill fill;
         struct { struct memory_op *ops; unsigned count; } memory;
         struct launch launch;
-        struct { struct program *program; uint64_t child; } graph; /* GRAPH; the handle of a node's graph, or 0 */
-        struct conditional *conditional; /* CONDITIONAL */
-        uint64_t block; /* FREE, MAP, UNMAP: the block's id, as its address may be in use again */
+        struct { struct program *program; uint64_t child; } graph; /* child: the handle of a node's graph, or 0 */
+        struct conditional *conditional;
+        uint64_t block; /* its id, as its address may be in use again */
     };
 };
 
@@ -375,7 +388,9 @@ void stream_unref(struct stream *stream);
 void stream_close(struct stream *stream);
 bool stream_idle(const struct stream *stream);
 bool stream_done(const struct stream *stream);
-struct operation *operation_new(enum operation_kind kind);
+struct operation *operation_new(const struct kind *kind);
+CUresult execute(struct stream *stream, struct operation *operation); /* without the lock */
+bool held_up_by_order(const struct stream *stream);
 void operation_after(struct operation *operation, struct stream *stream, uint64_t seq);
 CUresult make_room(struct stream *stream);
 CUresult submit(struct stream *stream, struct operation *operation, bool wait);
@@ -387,20 +402,11 @@ int start_thread(void *(*body)(void *), void *argument, size_t stack);
 /* stream.c: called with the lock held. */
 CUresult find_stream(CUstream handle, struct stream **stream);
 
-/* execute.c: called without the lock; returns a sticky code if the operation failed. */
-CUresult execute(struct stream *stream, struct operation *operation);
-CUresult run_memory_ops(struct stream *stream, const struct operation *operation);
-CUresult run_kernel(struct stream *stream, const struct launch *launch);
-
-/* hostfunc.c: called without the lock. */
-CUresult run_host_function(struct stream *stream, struct job *job);
-
 /* device.c */
 CUresult check_device(CUdevice device);
 
 /* event.c: called with the lock held. */
 void event_unref(struct event *event);
-void event_reached(struct stream *stream, struct operation *operation);
 uint64_t now(void);
 
 /* memory.c: called with the lock held. */
@@ -420,7 +426,6 @@ uint64_t bytes_in_use(void);
 CUresult pool_new(int device, struct pool **pool);
 size_t live_pools(void);
 void pool_drop_all(void);
-void pool_block_freed(struct block *block);
 bool pools_give_back(int device);
 void pools_synchronized(int device);
 int pool_device(const struct pool *pool);

@@ -11,6 +11,8 @@
 #define NODE_PRIORITY 8u
 #define NODE_KIND (0x5bull << 40)
 
+static const struct kind graph_kind, conditional_kind, map_kind, unmap_kind;
+
 struct table graphs = {.kind = 0x59}, executables = {.kind = 0x5a};
 
 struct program *program_new(void) {
@@ -34,22 +36,9 @@ void program_unref(struct program *program) {
     free(program);
 }
 
-/* Whether a graph can have an operation: a body has work of the device only. */
-static bool program_takes(const struct program *program, const struct operation *operation) {
-    switch (operation->kind) {
-    case HOST_FUNCTION:
-    case RECORD:
-    case MEMORY_OPS:
-    case FREE:
-        return !program->body;
-    default:
-        return true;
-    }
-}
-
 /* Adds a node and takes ownership of its operation. */
 CUresult program_add(struct program *program, struct operation *operation, const size_t *after, size_t count) {
-    if (!program_takes(program, operation)) {
+    if (program->body && operation->kind->not_in_bodies) {
         operation_free(operation);
         return NOT_SUPPORTED;
     }
@@ -296,6 +285,19 @@ API cuGraphExecDestroy(uint64_t handle) {
     return end(SUCCESS);
 }
 
+static CUresult run_graph(struct stream *stream, struct operation *operation) {
+    program_reset(operation->graph.program);
+    return run_program(stream, operation->graph.program);
+}
+
+static void graph_operation_drop(struct operation *operation) {
+    if (operation->graph.child != 0)
+        graph_drop(operation->graph.child);
+    program_unref(operation->graph.program);
+}
+
+static const struct kind graph_kind = {.node = 4, .run = run_graph, .drop = graph_operation_drop};
+
 /* One executable runs at most once at a time, whatever streams it is launched on. */
 API cuGraphLaunch(uint64_t handle, CUstream stream_handle) {
     BEGIN(cuGraphLaunch, HINT(stream_handle));
@@ -308,7 +310,7 @@ API cuGraphLaunch(uint64_t handle, CUstream stream_handle) {
     if (stream->capture != NULL && program_has_memory(executable->program))
         return end(NOT_SUPPORTED);
     TRY(graph_memory_launched(executable->program, executable->flags & AUTO_FREE));
-    struct operation *launch = operation_new(GRAPH);
+    struct operation *launch = operation_new(&graph_kind);
     if (launch == NULL)
         return end(OUT_OF_MEMORY);
     launch->graph.program = executable->program;
@@ -487,7 +489,8 @@ void conditions_clear(void) {
     table_clear(&conditions);
 }
 
-void conditional_free(struct conditional *conditional) {
+static void conditional_drop(struct operation *operation) {
+    struct conditional *conditional = operation->conditional;
     for (uint32_t i = 0; i < conditional->size && conditional->graphs[i] != 0; i++)
         graph_drop(conditional->graphs[i]);
     free(conditional->graphs);
@@ -497,7 +500,7 @@ void conditional_free(struct conditional *conditional) {
 
 bool program_has_conditions(const struct program *program) {
     for (size_t i = 0; i < program->count; i++)
-        if (program->nodes[i].operation->kind == CONDITIONAL)
+        if (program->nodes[i].operation->kind == &conditional_kind)
             return true;
     return false;
 }
@@ -508,7 +511,7 @@ void program_reset(const struct program *program) {
             atomic_store(&c->value, c->first);
     for (size_t i = 0; i < program->count; i++) {
         const struct operation *operation = program->nodes[i].operation;
-        for (uint32_t k = 0; operation->kind == CONDITIONAL && k < operation->conditional->size; k++)
+        for (uint32_t k = 0; operation->kind == &conditional_kind && k < operation->conditional->size; k++)
             program_reset(operation->conditional->programs[k]);
     }
 }
@@ -519,7 +522,8 @@ static const struct program *selected(const struct conditional *c, uint32_t valu
     return i < c->size ? c->programs[i] : NULL;
 }
 
-CUresult run_conditional(struct stream *stream, const struct conditional *conditional) {
+static CUresult run_conditional(struct stream *stream, struct operation *operation) {
+    const struct conditional *conditional = operation->conditional;
     const struct program *program;
     CUresult code = SUCCESS;
     do {
@@ -531,6 +535,8 @@ CUresult run_conditional(struct stream *stream, const struct conditional *condit
     } while (conditional->type == WHILE && program != NULL && code == SUCCESS);
     return code;
 }
+
+static const struct kind conditional_kind = {.node = 13, .run = run_conditional, .drop = conditional_drop};
 
 API cuGraphConditionalHandleCreate(uint64_t *handle, uint64_t graph, CUcontext context, unsigned value, unsigned flags) {
     BEGIN(cuGraphConditionalHandleCreate, 0);
@@ -596,7 +602,7 @@ static CUresult add_node(uint64_t *node, uint64_t graph, const uint64_t *after, 
     code = conditional_new(params, &conditional);
     if (code != SUCCESS)
         return node_end(&m, code);
-    struct operation *operation = operation_new(CONDITIONAL);
+    struct operation *operation = operation_new(&conditional_kind);
     if (operation == NULL)
         abort();
     operation->conditional = conditional;
@@ -770,7 +776,7 @@ API cuGraphDestroyNode(uint64_t handle) {
         graph->program->count--;
         return end(SUCCESS);
     }
-    node->operation = operation_new(WAIT);
+    node->operation = operation_new(&wait_kind);
     if (node->operation == NULL)
         abort();
     return end(SUCCESS);
@@ -784,18 +790,7 @@ API cuGraphNodeGetType(uint64_t handle, int *type) {
     if (type == NULL)
         return end(INVALID_VALUE);
     TRY(find_node(handle, &graph, &index));
-    switch (graph->program->nodes[index].operation->kind) {
-    case KERNEL: *type = 0; break;
-    case COPY: *type = 1; break;
-    case FILL: *type = 2; break;
-    case HOST_FUNCTION: *type = 3; break;
-    case GRAPH: *type = 4; break;
-    case MAP: *type = 10; break;
-    case UNMAP: *type = 11; break;
-    case MEMORY_OPS: *type = 12; break;
-    case CONDITIONAL: *type = 13; break;
-    default: *type = 5;
-    }
+    *type = graph->program->nodes[index].operation->kind->node;
     return end(SUCCESS);
 }
 
@@ -807,7 +802,7 @@ API cuGraphChildGraphNodeGetGraph(uint64_t handle, uint64_t *child) {
         return end(INVALID_VALUE);
     TRY(find_node(handle, &graph, &index));
     const struct operation *operation = graph->program->nodes[index].operation;
-    if (operation->kind != GRAPH || operation->graph.child == 0)
+    if (operation->kind != &graph_kind || operation->graph.child == 0)
         return end(INVALID_VALUE);
     *child = operation->graph.child;
     return end(SUCCESS);
@@ -826,7 +821,7 @@ API cuGraphDebugDotPrint(uint64_t handle, const char *path, unsigned int flags) 
     fprintf(file, "digraph fakecuda {\n");
     for (size_t i = 0; i < graph->program->count; i++) {
         const struct node *node = &graph->program->nodes[i];
-        fprintf(file, "  n%zu [label=\"%d\"];\n", i, node->operation->kind);
+        fprintf(file, "  n%zu [label=\"%d\"];\n", i, node->operation->kind->node);
         for (size_t k = 0; k < node->after_count; k++)
             fprintf(file, "  n%zu -> n%zu;\n", node->after[k], i);
     }
@@ -896,26 +891,6 @@ API cuGraphNodeFindInClone(uint64_t *node, uint64_t original, uint64_t clone) {
 
 /* ---- Nodes; those of copies, fills, kernels and memory operations are where streams have them ---- */
 
-struct host_params {
-    void (*function)(void *);
-    void *argument;
-};
-
-API cuGraphAddHostNode(uint64_t *node, uint64_t graph, const uint64_t *after, size_t count,
-                       const struct host_params *params) {
-    BEGIN(cuGraphAddHostNode, 0);
-    struct node_maker m;
-    if (params == NULL || params->function == NULL)
-        return end(INVALID_VALUE);
-    TRY(node_begin(&m, node, graph, after, count, 0));
-    struct operation *operation = operation_new(HOST_FUNCTION);
-    if (operation == NULL)
-        return end(node_end(&m, OUT_OF_MEMORY));
-    operation->job.function = params->function;
-    operation->job.argument = params->argument;
-    return end(node_end(&m, submit(m.stream, operation, false)));
-}
-
 /* The node has the graph as it is, to which no node can be added any more. */
 API cuGraphAddChildGraphNode(uint64_t *node, uint64_t graph, const uint64_t *after, size_t count, uint64_t child) {
     BEGIN(cuGraphAddChildGraphNode, 0);
@@ -925,7 +900,7 @@ API cuGraphAddChildGraphNode(uint64_t *node, uint64_t graph, const uint64_t *aft
     if (program_has_memory(program))
         return end(NOT_SUPPORTED);
     TRY(node_begin(&m, node, graph, after, count, 0));
-    struct operation *operation = operation_new(GRAPH);
+    struct operation *operation = operation_new(&graph_kind);
     if (operation == NULL)
         return end(node_end(&m, OUT_OF_MEMORY));
     operation->graph.program = program;
@@ -942,7 +917,7 @@ API cuGraphAddEmptyNode(uint64_t *node, uint64_t graph, const uint64_t *after, s
     BEGIN(cuGraphAddEmptyNode, 0);
     struct node_maker m;
     TRY(node_begin(&m, node, graph, after, count, 0));
-    struct operation *operation = operation_new(WAIT);
+    struct operation *operation = operation_new(&wait_kind);
     return end(node_end(&m, operation == NULL ? OUT_OF_MEMORY : submit(m.stream, operation, false)));
 }
 
@@ -956,20 +931,20 @@ static struct { uint64_t used, reserved; } high[MAX_DEVICES];
 
 bool program_has_memory(const struct program *program) {
     for (size_t i = 0; i < program->count; i++)
-        if (program->nodes[i].operation->kind == MAP || program->nodes[i].operation->kind == UNMAP)
+        if (program->nodes[i].operation->kind == &map_kind || program->nodes[i].operation->kind == &unmap_kind)
             return true;
     return false;
 }
 
 static bool frees(const struct program *program, uint64_t block) {
     for (size_t i = 0; i < program->count; i++)
-        if (program->nodes[i].operation->kind == UNMAP && program->nodes[i].operation->block == block)
+        if (program->nodes[i].operation->kind == &unmap_kind && program->nodes[i].operation->block == block)
             return true;
     return false;
 }
 
 /* Enqueues a node on a stream that captures into a program. */
-static CUresult take(struct stream *stream, enum operation_kind kind, uint64_t block) {
+static CUresult take(struct stream *stream, const struct kind *kind, uint64_t block) {
     struct operation *operation = operation_new(kind);
     if (operation == NULL)
         return OUT_OF_MEMORY;
@@ -989,7 +964,7 @@ CUresult graph_allocate(struct stream *stream, struct context *context, size_t s
         return code;
     block->program = program;
     block->of_graph = block->unmapped = true;
-    code = take(stream, MAP, block->id);
+    code = take(stream, &map_kind, block->id);
     if (code != SUCCESS)
         release(block);
     else
@@ -998,7 +973,7 @@ CUresult graph_allocate(struct stream *stream, struct context *context, size_t s
 }
 
 CUresult graph_free_node(struct stream *stream, const struct block *block) {
-    return frees(stream->capture->program, block->id) ? INVALID_VALUE : take(stream, UNMAP, block->id);
+    return frees(stream->capture->program, block->id) ? INVALID_VALUE : take(stream, &unmap_kind, block->id);
 }
 
 bool graph_block_leaves(struct block *block) {
@@ -1033,13 +1008,12 @@ static uint64_t figure(int device) {
     return (sum + PIECE - 1) / PIECE * PIECE;
 }
 
-CUresult run_map(uint64_t id, bool map) {
+static CUresult run_map(struct stream *stream, struct operation *operation) {
+    (void)stream;
     pthread_mutex_lock(&state.lock);
-    struct block *block = block_by_id(id);
+    struct block *block = block_by_id(operation->block);
     CUresult code = block == NULL ? ILLEGAL_ADDRESS : SUCCESS;
-    if (block != NULL && !map) {
-        graph_block_freed(block);
-    } else if (block != NULL) {
+    if (block != NULL) {
         const struct device *device = &state.devices[block->device];
         block->unmapped = false;
         block->backed = true;
@@ -1055,15 +1029,27 @@ CUresult run_map(uint64_t id, bool map) {
     return code;
 }
 
+static CUresult run_unmap(struct stream *stream, struct operation *operation) {
+    (void)stream;
+    pthread_mutex_lock(&state.lock);
+    struct block *block = block_by_id(operation->block);
+    if (block != NULL)
+        graph_block_freed(block);
+    pthread_mutex_unlock(&state.lock);
+    return block == NULL ? ILLEGAL_ADDRESS : SUCCESS;
+}
+
+static const struct kind map_kind = {.node = 10, .run = run_map}, unmap_kind = {.node = 11, .run = run_unmap};
+
 /* A launch allocates what it does not free for the caller, who has to free it before the next one. */
 CUresult graph_memory_launched(const struct program *program, bool auto_free) {
     for (int apply = 0; apply < 2; apply++) {
         for (size_t i = 0; i < program->count; i++) {
             const struct operation *operation = program->nodes[i].operation;
-            struct block *block = operation->kind == MAP || operation->kind == UNMAP ? block_by_id(operation->block) : NULL;
+            struct block *block = operation->kind == &map_kind || operation->kind == &unmap_kind ? block_by_id(operation->block) : NULL;
             if (block == NULL)
                 continue;
-            bool maps = operation->kind == MAP, own = block->program == program;
+            bool maps = operation->kind == &map_kind, own = block->program == program;
             if (apply && maps)
                 block->held = !frees(program, block->id);
             else if (apply && !own)
@@ -1128,7 +1114,7 @@ API cuGraphAddMemFreeNode(uint64_t *node, uint64_t graph, const uint64_t *after,
     return end(node_end(&m, m.capture->program->body ? NOT_SUPPORTED : graph_free_node(m.stream, block)));
 }
 
-static CUresult block_of_node(uint64_t node, enum operation_kind kind, const struct block **block) {
+static CUresult block_of_node(uint64_t node, const struct kind *kind, const struct block **block) {
     const struct operation *operation = operation_of_node(node);
     *block = operation == NULL || operation->kind != kind ? NULL : block_by_id(operation->block);
     return *block == NULL ? INVALID_VALUE : SUCCESS;
@@ -1137,7 +1123,7 @@ static CUresult block_of_node(uint64_t node, enum operation_kind kind, const str
 API cuGraphMemAllocNodeGetParams(uint64_t node, struct alloc_params *params) {
     BEGIN(cuGraphMemAllocNodeGetParams, 0);
     const struct block *block;
-    TRY(block_of_node(node, MAP, &block));
+    TRY(block_of_node(node, &map_kind, &block));
     if (params == NULL)
         return end(INVALID_VALUE);
     *params = (struct alloc_params){
@@ -1148,7 +1134,7 @@ API cuGraphMemAllocNodeGetParams(uint64_t node, struct alloc_params *params) {
 API cuGraphMemFreeNodeGetParams(uint64_t node, CUdeviceptr *address) {
     BEGIN(cuGraphMemFreeNodeGetParams, 0);
     const struct block *block;
-    TRY(block_of_node(node, UNMAP, &block));
+    TRY(block_of_node(node, &unmap_kind, &block));
     if (address == NULL)
         return end(INVALID_VALUE);
     *address = block->address;

@@ -88,11 +88,9 @@ CUresult node_end(struct node_maker *m, CUresult code);
 
 /* condition.c: with the lock held; the last two without it, by the thread of a stream. */
 void conditions_free(struct condition *list);
-void conditional_free(struct conditional *conditional);
 void conditions_clear(void);
 void program_reset(const struct program *program);
 bool program_has_conditions(const struct program *program);
-CUresult run_conditional(struct stream *stream, const struct conditional *conditional);
 
 /* userobject.c: with the lock held. */
 void keep_release(struct keep *list);
@@ -114,7 +112,6 @@ void graph_block_freed(struct block *block);
 CUresult graph_memory_launched(const struct program *program, bool auto_free);
 void graph_memory_drop(const struct program *program);
 void graph_memory_clear(void);
-CUresult run_map(uint64_t block, bool map);
 
 /* work.c: called with the lock held. */
 void operation_free(struct operation *operation);

@@ -280,6 +280,8 @@ void release(struct block *block) {
 #define PAGE 4096ull
 #define REPORTED (2ull << 20) /* free memory is reported in device pages */
 
+static void pool_block_freed(struct block *block);
+
 API cuMemAlloc_v2(CUdeviceptr *address, size_t size) {
     BEGIN(cuMemAlloc_v2, 0);
     struct context *context;
@@ -695,7 +697,7 @@ static void return_block(struct block *block) {
 }
 
 /* Called when the stream has reached the free. */
-void pool_block_freed(struct block *block) {
+static void pool_block_freed(struct block *block) {
     struct pool *pool = block->pool;
     if (pool == NULL) {
         release(block);
@@ -806,7 +808,7 @@ static CUresult allocate_on(struct stream *stream, struct pool *pool, size_t siz
         pool->reserved_high = pool->reserved;
     *address = block->address;
     /* It takes its turn in the hardware queue. */
-    struct operation *turn = stream->queue == NULL ? NULL : operation_new(WAIT);
+    struct operation *turn = stream->queue == NULL ? NULL : operation_new(&wait_kind);
     if (turn == NULL)
         return SUCCESS;
     turn->of_memory = true;
@@ -842,6 +844,22 @@ API cuMemAllocFromPoolAsync(CUdeviceptr *address, size_t size, CUmemoryPool pool
     return end(allocate_on(stream, pool, size, address));
 }
 
+static CUresult run_free(struct stream *stream, struct operation *operation) {
+    (void)stream;
+    pthread_mutex_lock(&state.lock);
+    struct block *block = block_by_id(operation->block);
+    /* A block that was allocated again in stream order has another id. */
+    if (block != NULL && block->of_graph) {
+        block->frees--;
+        graph_block_freed(block);
+    } else if (block != NULL && block->freeing)
+        pool_block_freed(block);
+    pthread_mutex_unlock(&state.lock);
+    return SUCCESS;
+}
+
+const struct kind free_kind = {.node = 5, .run = run_free};
+
 API cuMemFreeAsync(CUdeviceptr address, CUstream handle) {
     BEGIN(cuMemFreeAsync, HINT(handle));
     struct stream *stream;
@@ -855,10 +873,11 @@ API cuMemFreeAsync(CUdeviceptr address, CUstream handle) {
         return end(graph_free_node(stream, block));
     if (block->of_graph && !graph_block_leaves(block))
         return end(INVALID_VALUE);
-    struct operation *operation = operation_new(FREE);
+    struct operation *operation = operation_new(&free_kind);
     if (operation == NULL)
         return end(OUT_OF_MEMORY);
     operation->block = block->id;
+    operation->of_memory = true;
     TRY(submit(stream, operation, false));
     if (block->of_graph) {
         block->frees++;

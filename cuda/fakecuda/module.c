@@ -126,9 +126,11 @@ const struct kernel *find_kernel(const char *name) {
 }
 
 /* Called by the thread of a stream. */
-CUresult run_kernel(struct stream *stream, const struct launch *launch) {
-    return launch->kernel->run(stream->context, launch->arguments);
+static CUresult run_kernel(struct stream *stream, struct operation *operation) {
+    return operation->launch.kernel->run(stream->context, operation->launch.arguments);
 }
+
+static const struct kind kernel_kind = {.node = 0, .leaves_early = true, .run = run_kernel};
 
 /* ==== Parses PTX and binaries as far as their functions require. ==== */
 
@@ -947,7 +949,7 @@ static CUresult launch(const struct request *r) {
     struct launch what = {.kernel = function->kernel};
     if ((code = take_arguments(function, r, &what)) != SUCCESS)
         return code;
-    struct operation *operation = operation_new(KERNEL);
+    struct operation *operation = operation_new(&kernel_kind);
     if (operation == NULL)
         return OUT_OF_MEMORY;
     operation->launch = what;

@@ -84,7 +84,7 @@ static CUresult create(CUstream *handle, unsigned flags, int priority) {
     queue_deal(stream);
     *handle = stream->handle = table_put(&state.streams, stream);
     if (context->gate->completed < context->gate->enqueued) {
-        struct operation *wait = operation_new(WAIT);
+        struct operation *wait = operation_new(&wait_kind);
         if (wait == NULL)
             return OUT_OF_MEMORY;
         operation_after(wait, context->gate, context->gate->enqueued);

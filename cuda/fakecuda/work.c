@@ -80,7 +80,9 @@ void stream_close(struct stream *stream) {
 
 /* ---- Operations ---- */
 
-struct operation *operation_new(enum operation_kind kind) {
+const struct kind wait_kind = {.node = 5};
+
+struct operation *operation_new(const struct kind *kind) {
     struct operation *operation = calloc(1, sizeof *operation);
     if (operation != NULL)
         operation->kind = kind;
@@ -106,27 +108,8 @@ void operation_free(struct operation *operation) {
     for (size_t i = 0; i < operation->after_count; i++)
         stream_unref(operation->after[i].stream);
     free(operation->after);
-    switch (operation->kind) {
-    case RECORD:
-        event_unref(operation->event);
-        break;
-    case COPY:
-        free(operation->copy.staged);
-        break;
-    case MEMORY_OPS:
-        free(operation->memory.ops);
-        break;
-    case GRAPH:
-        if (operation->graph.child != 0)
-            graph_drop(operation->graph.child);
-        program_unref(operation->graph.program);
-        break;
-    case CONDITIONAL:
-        conditional_free(operation->conditional);
-        break;
-    default:
-        break;
-    }
+    if (operation->kind->drop != NULL)
+        operation->kind->drop(operation);
     free(operation);
 }
 
@@ -175,10 +158,10 @@ bool stream_done(const struct stream *stream) {
     return done;
 }
 
-/* A record that only the order with the legacy stream holds up, or what the whole context waits for, is pending as an
- * event and no work of its stream: drivers answer so. */
-static bool is_unseen(const struct stream *stream, const struct operation *operation) {
-    if (operation->kind != RECORD || stream->completed < stream->counted)
+/* Whether only the order with the legacy stream, or what the whole context waits for, holds up what is enqueued now. A
+ * record is then pending as an event and no work of its stream: drivers answer so. */
+bool held_up_by_order(const struct stream *stream) {
+    if (stream->completed < stream->counted)
         return false;
     const struct stream *legacy = stream->context->legacy;
     return stream->completed < stream->enqueued || (stream->blocking && legacy->completed < legacy->enqueued);
@@ -215,13 +198,11 @@ CUresult submit(struct stream *stream, struct operation *operation, bool wait) {
         }
         stream->started = true;
     }
-    bool unseen = operation->unseen || is_unseen(stream, operation);
     keep_legacy_order(stream, operation);
     operation->seq = ++stream->enqueued;
-    if (!unseen)
+    if (!operation->unseen)
         stream->counted = operation->seq;
     state.moves++;
-    operation->of_memory = operation->of_memory || operation->kind == FREE;
     operation->optional = state.optional;
     queue_enter(stream, operation);
     if (stream->tail != NULL)
@@ -262,6 +243,10 @@ CUresult wait_streams(struct context *context, bool only_blocking) {
 
 /* ---- The thread of a stream ---- */
 
+CUresult execute(struct stream *stream, struct operation *operation) {
+    return operation->kind->run == NULL ? SUCCESS : operation->kind->run(stream, operation);
+}
+
 static bool lost(const struct stream *stream) {
     return atomic_load(&stream->context->error) != SUCCESS;
 }
@@ -291,8 +276,8 @@ static void wait_for(struct stream *stream, const struct point *point) {
 static void reached(struct stream *stream, struct operation *operation) {
     stream->completed = operation->seq;
     state.moves++;
-    if (operation->kind == RECORD)
-        event_reached(stream, operation);
+    if (operation->kind->reached != NULL)
+        operation->kind->reached(stream, operation);
     for (struct stream *s = stream->waiters; s != NULL; s = s->next_waiter)
         pthread_cond_signal(&s->work);
     if (stream->host_waiters > 0)
@@ -308,11 +293,11 @@ static void step(struct stream *stream) {
     queue_wait(stream, operation);
     for (size_t i = 0; i < operation->after_count; i++)
         wait_for(stream, &operation->after[i]);
-    if (operation->kind == COPY || operation->kind == FILL || operation->kind == KERNEL)
+    if (operation->kind->leaves_early)
         queue_leave(operation);
     if (!lost(stream)) {
-        stream->touching = operation->kind != HOST_FUNCTION;
-        if (operation->kind == HOST_FUNCTION)
+        stream->touching = !operation->kind->of_host;
+        if (operation->kind->of_host)
             wait_begins(stream);
         pthread_mutex_unlock(&state.lock);
         begin_executing();
@@ -320,7 +305,7 @@ static void step(struct stream *stream) {
         end_executing();
         pthread_mutex_lock(&state.lock);
         stream->touching = false;
-        if (operation->kind == HOST_FUNCTION)
+        if (operation->kind->of_host)
             wait_ends(stream);
         if (code != SUCCESS)
             poison(stream->context, code);
