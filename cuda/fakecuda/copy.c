@@ -1,5 +1,6 @@
 /* Copies and fills: the part during the call, and the part in stream order. */
 #include "graph.h"
+#include "memory.h"
 
 /* The struct of cuMemcpy2DAsync_v2, as callers lay it out. */
 struct plane {
@@ -25,6 +26,7 @@ enum direction { ANY, TO_DEVICE, TO_HOST, ON_DEVICE };
 /* How long the call blocks. */
 enum until { GIVEN, DONE };
 
+#define STAGED_MOST (1 << 20)
 #define MOST_PITCH 0x7fffffffu /* bytes from row to row */
 
 static uint64_t extent(uint64_t width, uint64_t height, uint64_t pitch) {
@@ -128,8 +130,6 @@ static struct copy line(uint64_t to, uint64_t from, size_t size) {
     return (struct copy){.to = to, .from = from, .width = size, .height = 1, .to_pitch = size,
         .from_pitch = size};
 }
-
-#define HINT(stream) ((stream) > STREAM_PER_THREAD ? (stream) : 0)
 
 API cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream) {
     BEGIN(cuMemcpyAsync, HINT(stream));

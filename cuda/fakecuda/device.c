@@ -1,39 +1,16 @@
-/* Initialization, and what identifies a device. */
-#include "fakecuda.h"
+/* Devices, and the contexts that are made on them. */
+#include "device.h"
+#include "event.h"
+#include "memory.h"
+#include "module.h"
 
 #include <stdio.h>
-
-CUresult check_device(CUdevice device) {
-    return device < 0 || device >= state.device_count ? INVALID_DEVICE : SUCCESS;
-}
-
-API cuInit(unsigned int flags) {
-    BEGIN(cuInit, 0);
-    if (flags != 0)
-        return end(INVALID_VALUE);
-    if (state.initialized)
-        return end(SUCCESS);
-    TRY(open_devices());
-    if (state.device_count == 0)
-        return end(NO_DEVICE);
-    state.initialized = true;
-    watch_exit();
-    return end(SUCCESS);
-}
-
-API cuDriverGetVersion(int *version) {
-    BEGIN(cuDriverGetVersion, 0);
-    if (version == NULL)
-        return end(INVALID_VALUE);
-    *version = state.settings.version;
-    return end(SUCCESS);
-}
 
 API cuDeviceGetCount(int *count) {
     BEGIN(cuDeviceGetCount, 0);
     if (count == NULL)
         return end(INVALID_VALUE);
-    *count = state.device_count;
+    *count = device_count;
     return end(SUCCESS);
 }
 
@@ -51,7 +28,7 @@ API cuDeviceGetName(char *name, int length, CUdevice device) {
     TRY(check_device(device));
     if (name == NULL || length <= 0)
         return end(INVALID_VALUE);
-    snprintf(name, (size_t)length, "Look-alike %d", state.devices[device].number);
+    snprintf(name, (size_t)length, "Look-alike %d", devices[device].number);
     return end(SUCCESS);
 }
 
@@ -62,7 +39,7 @@ static CUresult uuid_of(unsigned char *uuid, CUdevice device) {
     if (code != SUCCESS)
         return code;
     memcpy(uuid, "look-alike-gpu-", 15);
-    uuid[15] = (unsigned char)('0' + state.devices[device].number);
+    uuid[15] = (unsigned char)('0' + devices[device].number);
     return SUCCESS;
 }
 
@@ -90,7 +67,7 @@ API cuDeviceGetPCIBusId(char *id, int length, CUdevice device) {
     TRY(check_device(device));
     if (id == NULL || length < 13)
         return end(INVALID_VALUE);
-    snprintf(id, (size_t)length, "0000:%02X:00.0", state.devices[device].number + 1);
+    snprintf(id, (size_t)length, "0000:%02X:00.0", devices[device].number + 1);
     return end(SUCCESS);
 }
 
@@ -104,31 +81,8 @@ API cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer) {
     return end(SUCCESS);
 }
 
-/* Tables of functions that are in no header. Clients of the vendor that need one do not run here;
- * others ask, and do without. */
-API cuGetExportTable(const void **table, const unsigned char *id) {
-    BEGIN(cuGetExportTable, 0);
-    if (table == NULL || id == NULL)
-        return end(INVALID_VALUE);
-    *table = NULL;
-    return end(NOT_FOUND);
-}
-
-/* There is no profiler, and nothing to turn on. */
-API cuProfilerStart(void) {
-    BEGIN(cuProfilerStart, 0);
-    struct context *context;
-    return end(current_context(&context));
-}
-
-API cuProfilerStop(void) {
-    BEGIN(cuProfilerStop, 0);
-    struct context *context;
-    return end(current_context(&context));
-}
-
-/* ==== Attributes of devices: all that the newest supported header names, with values of a plausible
- * device. What the look-alike cannot do is refused here as well: an attribute is never a promise. ==== */
+/* ---- Attributes of devices: all that the newest supported header names, with values of a plausible
+ * device. What the look-alike cannot do is refused here as well: an attribute is never a promise. ---- */
 
 /* The last attribute that a version of the driver knows; for an older one it is an invalid value. */
 static const struct { int last, version; } known[] = {
@@ -137,7 +91,7 @@ static const struct { int last, version; } known[] = {
 };
 
 static const struct { int attribute, value; } attributes[] = {
-    {1, MAX_THREADS}, {2, 1024}, {3, 1024}, {4, 64},         /* threads of a block */
+    {1, 1024}, {2, 1024}, {3, 1024}, {4, 64},         /* threads of a block */
     {5, 2147483647}, {6, 65535}, {7, 65535},                 /* blocks of a grid */
     {8, 48 << 10}, {9, 64 << 10}, {10, 32},                  /* shared, constant memory, warp */
     {11, 2147483647}, {12, 65536}, {13, 1500000},            /* pitch, registers, clock in kHz */
@@ -175,10 +129,10 @@ static CUresult attribute_of(int device, int attribute, int *value) {
             return INVALID_VALUE;
     switch (attribute) {
     case 33:
-        *value = state.devices[device].number + 1;
+        *value = devices[device].number + 1;
         return SUCCESS;
     case 85: /* no device shares its board with another one */
-        *value = state.devices[device].number;
+        *value = devices[device].number;
         return SUCCESS;
     case 115:
         *value = state.settings.pools;
@@ -203,4 +157,254 @@ API cuDeviceGetAttribute(int *value, int attribute, CUdevice device) {
     BEGIN(cuDeviceGetAttribute, 0);
     TRY(check_device(device));
     return end(attribute_of(device, attribute, value));
+}
+
+/* ---- Contexts ---- */
+
+/* Frees all objects of a context. It has no pending work, or it is poisoned. */
+static void context_drop(struct context *context) {
+    poison(context, CONTEXT_IS_DESTROYED);
+    for (size_t i = 0; i < events.count; i++) {
+        struct event *event = events.items[i];
+        if (event != NULL && event->context == context) {
+            table_drop(&events, event->handle);
+            event_unref(event);
+        }
+    }
+    drop_modules(context);
+    for (struct stream *s = context->streams, *next; s != NULL; s = next) {
+        next = s->next;
+        if (!s->closed)
+            stream_close(s);
+    }
+    for (size_t i = block_count; i-- > 0;)
+        if (blocks[i]->context == context && blocks[i]->where != DEVICE_MEMORY)
+            release(blocks[i]);
+    for (size_t i = block_count; i-- > 0;)
+        if (blocks[i]->context == context)
+            release(blocks[i]);
+    wake_all(context);
+    table_drop(&contexts, context->handle);
+    if (devices[context->device].context == context)
+        devices[context->device].context = NULL;
+    context_unref(context);
+}
+
+/* Destroys a context when no thread of this library uses its memory any more. A host
+ * function may continue; later work is dropped. */
+static void context_end(struct context *context) {
+    poison(context, CONTEXT_IS_DESTROYED);
+    for (bool touching = true; touching;) {
+        touching = false;
+        for (struct stream *s = context->streams; s != NULL; s = s->next) {
+            if (!s->touching)
+                continue;
+            touching = true;
+            stream_ref(s);
+            pthread_cond_wait(&s->done, &state.lock);
+            stream_unref(s);
+            break;
+        }
+    }
+    context_drop(context);
+}
+
+/* For reset. */
+void drop_contexts(void) {
+    for (size_t i = 0; i < contexts.count; i++)
+        if (contexts.items[i] != NULL)
+            context_end(contexts.items[i]);
+}
+
+API cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
+    BEGIN(cuDevicePrimaryCtxRetain, 0);
+    if (context == NULL)
+        return end(INVALID_VALUE);
+    if (device < 0 || device >= device_count)
+        return end(INVALID_DEVICE);
+    struct device *d = &devices[device];
+    if (d->context == NULL) {
+        TRY(d->error);
+        d->context = context_new(device);
+        if (d->context == NULL)
+            return end(OUT_OF_MEMORY);
+    }
+    d->retained++;
+    *context = d->context->handle;
+    return end(SUCCESS);
+}
+
+API cuDevicePrimaryCtxRelease_v2(CUdevice device) {
+    BEGIN(cuDevicePrimaryCtxRelease_v2, 0);
+    if (device < 0 || device >= device_count)
+        return end(INVALID_DEVICE);
+    struct device *d = &devices[device];
+    if (d->retained == 0)
+        return end(INVALID_CONTEXT);
+    if (--d->retained > 0)
+        return end(SUCCESS);
+    struct context *context = d->context;
+    context->refs++;
+    synchronize_context(context);
+    /* Another thread may have retained it while this one waited. */
+    if (d->context == context && d->retained == 0)
+        context_end(context);
+    context_unref(context);
+    return end(SUCCESS);
+}
+
+API cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags, int *active) {
+    BEGIN(cuDevicePrimaryCtxGetState, 0);
+    if (device < 0 || device >= device_count)
+        return end(INVALID_DEVICE);
+    if (flags == NULL || active == NULL)
+        return end(INVALID_VALUE);
+    *flags = 0;
+    *active = devices[device].context != NULL;
+    return end(SUCCESS);
+}
+
+/* ---- Contexts beside the primary one ---- */
+
+static CUresult create(CUcontext *handle, CUdevice device) {
+    if (handle == NULL)
+        return INVALID_VALUE;
+    if (device < 0 || device >= device_count)
+        return INVALID_DEVICE;
+    if (devices[device].error != SUCCESS)
+        return devices[device].error;
+    if (this_thread()->depth == STACK_DEPTH)
+        return OUT_OF_MEMORY;
+    struct context *context = context_new(device);
+    if (context == NULL)
+        return OUT_OF_MEMORY;
+    this_thread()->stack[this_thread()->depth++] = *handle = context->handle;
+    return SUCCESS;
+}
+
+API cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device) {
+    BEGIN(cuCtxCreate_v2, 0);
+    (void)flags;
+    return end(create(context, device));
+}
+
+/* The structure is for execution affinity and graphics, which there are not. */
+API cuCtxCreate_v4(CUcontext *context, const void *parameters, unsigned int flags, CUdevice device) {
+    BEGIN(cuCtxCreate_v4, 0);
+    (void)flags;
+    return end(parameters != NULL ? NOT_SUPPORTED : create(context, device));
+}
+
+/* It stays on the stacks of other threads, and calls fail there. */
+API cuCtxDestroy_v2(CUcontext handle) {
+    BEGIN(cuCtxDestroy_v2, 0);
+    struct context *context = table_get(&contexts, handle);
+    if (context == NULL || context == devices[context->device].context)
+        return end(INVALID_CONTEXT);
+    if (this_thread()->depth > 0 && this_thread()->stack[this_thread()->depth - 1] == handle)
+        this_thread()->depth--;
+    context->refs++;
+    synchronize_context(context);
+    if (table_get(&contexts, handle) == context)
+        context_end(context);
+    context_unref(context);
+    return end(SUCCESS);
+}
+
+/* A poisoned context may be made current. */
+API cuCtxSetCurrent(CUcontext context) {
+    BEGIN(cuCtxSetCurrent, context);
+    if (context == 0) {
+        this_thread()->depth -= this_thread()->depth > 0;
+        return end(SUCCESS);
+    }
+    if (table_get(&contexts, context) == NULL)
+        return end(INVALID_CONTEXT);
+    this_thread()->depth += this_thread()->depth == 0;
+    this_thread()->stack[this_thread()->depth - 1] = context;
+    return end(SUCCESS);
+}
+
+API cuCtxGetCurrent(CUcontext *context) {
+    BEGIN(cuCtxGetCurrent, 0);
+    if (context == NULL)
+        return end(INVALID_VALUE);
+    *context = this_thread()->depth > 0 ? this_thread()->stack[this_thread()->depth - 1] : 0;
+    return end(SUCCESS);
+}
+
+API cuCtxPushCurrent_v2(CUcontext context) {
+    BEGIN(cuCtxPushCurrent_v2, context);
+    if (table_get(&contexts, context) == NULL)
+        return end(INVALID_CONTEXT);
+    if (this_thread()->depth == STACK_DEPTH)
+        return end(OUT_OF_MEMORY);
+    this_thread()->stack[this_thread()->depth++] = context;
+    return end(SUCCESS);
+}
+
+API cuCtxPopCurrent_v2(CUcontext *context) {
+    BEGIN(cuCtxPopCurrent_v2, 0);
+    if (this_thread()->depth == 0)
+        return end(INVALID_CONTEXT);
+    CUcontext top = this_thread()->stack[--this_thread()->depth];
+    if (context != NULL)
+        *context = top;
+    return end(SUCCESS);
+}
+
+API cuCtxGetDevice(CUdevice *device) {
+    BEGIN(cuCtxGetDevice, 0);
+    struct context *context;
+    TRY(current_context(&context));
+    if (device == NULL)
+        return end(INVALID_VALUE);
+    *device = context->device;
+    return end(SUCCESS);
+}
+
+API cuCtxGetId(CUcontext handle, unsigned long long *id) {
+    BEGIN(cuCtxGetId, handle);
+    struct context *context;
+    TRY(handle == 0 ? current_context(&context) : healthy_context(handle, &context));
+    if (id == NULL)
+        return end(INVALID_VALUE);
+    *id = context->id;
+    return end(SUCCESS);
+}
+
+API cuCtxGetStreamPriorityRange(int *least, int *greatest) {
+    BEGIN(cuCtxGetStreamPriorityRange, 0);
+    struct context *context;
+    TRY(current_context(&context));
+    if (least != NULL)
+        *least = LEAST_PRIORITY;
+    if (greatest != NULL)
+        *greatest = GREATEST_PRIORITY;
+    return end(SUCCESS);
+}
+
+API cuCtxSynchronize(void) {
+    BEGIN(cuCtxSynchronize, 0);
+    struct context *context;
+    TRY(current_context(&context));
+    int device = context->device;
+    TRY(synchronize_context(context));
+    pools_synchronized(device);
+    return end(SUCCESS);
+}
+
+API cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags) {
+    BEGIN(cuCtxEnablePeerAccess, 0);
+    struct context *context, *other;
+    TRY(current_context(&context));
+    TRY(healthy_context(peer, &other));
+    if (flags != 0)
+        return end(INVALID_VALUE);
+    if (other == context)
+        return end(INVALID_DEVICE);
+    if (context->peers & 1u << other->device)
+        return end(PEER_ACCESS_ALREADY_ENABLED);
+    context->peers |= 1u << other->device;
+    return end(SUCCESS);
 }

@@ -1,17 +1,12 @@
 /* Events: a place in a stream, and the time when it was reached. */
-#include "fakecuda.h"
-
-#include <time.h>
+#include "event.h"
+#include "memory.h"
 
 #define BLOCKING_SYNC 1u
 #define DISABLE_TIMING 2u
 #define INTERPROCESS 4u
 
-uint64_t now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
+struct table events = {.kind = EVENTS, .name = "event"};
 
 void event_unref(struct event *event) {
     if (--event->refs > 0)
@@ -50,7 +45,7 @@ const struct kind record_kind = {.node = 5, .reached = record_reached, .drop = r
 
 /* Calls on events of a poisoned context fail with its code. */
 static CUresult find_event(CUevent handle, struct event **event) {
-    *event = table_find(&state.events, handle);
+    *event = table_find(&events, handle);
     return *event == NULL ? INVALID_HANDLE : atomic_load(&(*event)->context->error);
 }
 
@@ -68,7 +63,7 @@ API cuEventCreate(CUevent *handle, unsigned int flags) {
     event->context = context;
     event->flags = flags;
     event->refs = 1;
-    *handle = event->handle = table_put(&state.events, event);
+    *handle = event->handle = table_put(&events, event);
     return end(SUCCESS);
 }
 
@@ -76,10 +71,51 @@ API cuEventDestroy_v2(CUevent handle) {
     BEGIN(cuEventDestroy_v2, handle);
     struct event *event;
     TRY(find_event(handle, &event));
-    table_drop(&state.events, handle);
+    table_drop(&events, handle);
     event_unref(event);
     return end(SUCCESS);
 }
+
+/* ---- Captures ---- */
+
+/* Fails a question about an event that was recorded last in a capture; during the capture it makes that invalid. */
+static CUresult capture_asked(const struct event *event) {
+    if (event->capture == NULL)
+        return event->stale ? INVALID_VALUE : SUCCESS;
+    event->capture->invalid = true;
+    return CAPTURED_EVENT;
+}
+
+/* A wait of a capturing stream, or for a captured event: the stream joins the capture, and
+ * its next node waits for the nodes before the record, too. */
+static CUresult capture_join(struct stream *stream, const struct event *event) {
+    struct capture *capture = stream->capture;
+    if (event->capture == NULL || (capture != NULL && capture != event->capture)) {
+        capture->invalid = true;
+        if (event->capture != NULL)
+            event->capture->invalid = true;
+        return event->capture == NULL ? CAPTURE_ISOLATION : CAPTURE_MERGE;
+    }
+    if (event->capture->invalid)
+        return capture == NULL ? INVALID_VALUE : CAPTURE_INVALIDATED;
+    if (capture == NULL)
+        stream->tip_count = 0;
+    stream->capture = event->capture;
+    for (size_t i = 0; i < event->tip_count; i++) {
+        bool known = false;
+        for (size_t k = 0; k < stream->tip_count; k++)
+            known = known || stream->tips[k] == event->tips[i];
+        if (known)
+            continue;
+        stream->tips = realloc(stream->tips, (stream->tip_count + 1) * sizeof *stream->tips);
+        if (stream->tips == NULL)
+            abort();
+        stream->tips[stream->tip_count++] = event->tips[i];
+    }
+    return SUCCESS;
+}
+
+/* ---- Records and waits ---- */
 
 static void set_recorded(struct event *event, struct capture *capture) {
     event->recorded = true;
@@ -90,7 +126,7 @@ static void set_recorded(struct event *event, struct capture *capture) {
 /* Enqueues a record; on an idle stream it is done at once. */
 static CUresult record(struct event *event, struct stream *stream, struct operation *operation) {
     if (operation == NULL && stream->queue == NULL && stream->capture == NULL && stream_idle(stream)) {
-        state.moves++;
+        moves++;
         stamp(event);
         forget_place(event);
         set_recorded(event, NULL);

@@ -1,19 +1,44 @@
 /* Graphs: made by captures or node by node, instantiated and launched. A launch is one
  * operation of its stream. */
 #include "graph.h"
+#include "event.h"
+#include "memory.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
-#define HINT(stream) ((stream) > STREAM_PER_THREAD ? (stream) : 0)
 #define AUTO_FREE 1u
 #define UPLOAD 2u
 #define NODE_PRIORITY 8u
-#define NODE_KIND (0x5bull << 40)
+#define NODE_KIND ((uint64_t)NODES << KIND_SHIFT)
 
+struct graph {
+    uint64_t handle, id;
+    struct program *program;
+    bool owned; /* by a capture or a node */
+    int captures; /* that add nodes to it */
+};
+
+struct executable {
+    uint64_t handle, flags;
+    struct program *program;
+    struct point last; /* its latest launch: the next one waits for it */
+};
+
+static struct table graphs = {.kind = GRAPHS}, executables = {.kind = EXECUTABLES};
 static const struct kind graph_kind, conditional_kind, map_kind, unmap_kind;
 
-struct table graphs = {.kind = 0x59}, executables = {.kind = 0x5a};
+static void conditions_free(struct condition *list);
+static void conditions_clear(void);
+static void program_reset(const struct program *program);
+static bool program_has_conditions(const struct program *program);
+static void keep_release(struct keep *list);
+static void user_objects_clear(void);
+static CUresult run_program(struct stream *stream, const struct program *program);
+static const struct operation *operation_of_node(uint64_t handle);
+static bool program_has_memory(const struct program *program);
+static CUresult graph_memory_launched(const struct program *program, bool auto_free);
+static void graph_memory_drop(const struct program *program);
+static void graph_memory_clear(void);
 
 struct program *program_new(void) {
     struct program *program = calloc(1, sizeof *program);
@@ -22,7 +47,7 @@ struct program *program_new(void) {
     return program;
 }
 
-void program_unref(struct program *program) {
+static void program_unref(struct program *program) {
     if (--program->refs > 0)
         return;
     for (size_t i = 0; i < program->count; i++) {
@@ -37,7 +62,7 @@ void program_unref(struct program *program) {
 }
 
 /* Adds a node and takes ownership of its operation. */
-CUresult program_add(struct program *program, struct operation *operation, const size_t *after, size_t count) {
+static CUresult program_add(struct program *program, struct operation *operation, const size_t *after, size_t count) {
     if (program->body && operation->kind->not_in_bodies) {
         operation_free(operation);
         return NOT_SUPPORTED;
@@ -112,6 +137,12 @@ void graph_give(uint64_t handle) {
         graph->owned = false;
 }
 
+void graph_captures(uint64_t handle, int more) {
+    struct graph *graph = table_get(&graphs, handle);
+    if (graph != NULL)
+        graph->captures += more;
+}
+
 void graph_drop(uint64_t handle) {
     struct graph *graph = table_get(&graphs, handle);
     if (graph != NULL)
@@ -173,7 +204,7 @@ API cuGraphCreate(uint64_t *handle, unsigned int flags) {
 API cuGraphDestroy(uint64_t handle) {
     BEGIN(cuGraphDestroy, 0);
     struct graph *graph = table_get(&graphs, handle);
-    if (graph != NULL && captured_into(handle))
+    if (graph != NULL && graph->captures > 0)
         return end(ILLEGAL_STATE);
     if (graph == NULL || graph->owned)
         return end(INVALID_VALUE);
@@ -264,7 +295,6 @@ API cuGraphUpload(uint64_t handle, CUstream stream_handle) {
     return end(table_get(&executables, handle) == NULL ? INVALID_VALUE : SUCCESS);
 }
 
-/* Launches in flight still run. */
 /* Waits for the launches of an executable that has nodes with conditions. */
 static CUresult wait_launches(const struct executable *executable) {
     if (executable->last.stream == NULL || !program_has_conditions(executable->program))
@@ -272,6 +302,7 @@ static CUresult wait_launches(const struct executable *executable) {
     return wait_point(executable->last.stream, executable->last.seq);
 }
 
+/* Launches in flight still run. */
 API cuGraphExecDestroy(uint64_t handle) {
     BEGIN(cuGraphExecDestroy, 0);
     struct executable *executable = table_get(&executables, handle);
@@ -327,7 +358,7 @@ API cuGraphLaunch(uint64_t handle, CUstream stream_handle) {
     return end(SUCCESS);
 }
 
-/* ==== A launch of a graph: branches run at the same time, each on a thread of its own. ==== */
+/* ---- A launch of a graph: branches run at the same time, each on a thread of its own. ---- */
 
 #define MOST_BRANCHES 64
 
@@ -412,7 +443,7 @@ static void *serve_branch(void *argument) {
     return NULL;
 }
 
-CUresult run_program(struct stream *stream, const struct program *program) {
+static CUresult run_program(struct stream *stream, const struct program *program) {
     struct run run = {.program = program, .stream = stream, .lock = PTHREAD_MUTEX_INITIALIZER,
                       .changed = PTHREAD_COND_INITIALIZER};
     run.branch = calloc(program->count + 1, sizeof *run.branch);
@@ -441,8 +472,8 @@ CUresult run_program(struct stream *stream, const struct program *program) {
     return run.code;
 }
 
-/* ==== Nodes with conditions: which of their graphs run is decided when they run. A condition is a number
- * that a kernel sets; each launch may begin with its default. ==== */
+/* ---- Nodes with conditions: which of their graphs run is decided when they run. A condition is a number
+ * that a kernel sets; each launch may begin with its default. ---- */
 
 enum { IF = 0, WHILE = 1, SWITCH = 2 };
 enum { NODE_CONDITIONAL = 13, ASSIGN_DEFAULT = 1, MOST_GRAPHS = 1 << 16 };
@@ -474,9 +505,9 @@ struct node_params {
     CUcontext context;
 };
 
-static struct table conditions = {.kind = 0x5c};
+static struct table conditions = {.kind = CONDITIONS};
 
-void conditions_free(struct condition *list) {
+static void conditions_free(struct condition *list) {
     while (list != NULL) {
         struct condition *next = list->next;
         table_drop(&conditions, list->handle);
@@ -485,7 +516,7 @@ void conditions_free(struct condition *list) {
     }
 }
 
-void conditions_clear(void) {
+static void conditions_clear(void) {
     table_clear(&conditions);
 }
 
@@ -498,14 +529,14 @@ static void conditional_drop(struct operation *operation) {
     free(conditional);
 }
 
-bool program_has_conditions(const struct program *program) {
+static bool program_has_conditions(const struct program *program) {
     for (size_t i = 0; i < program->count; i++)
         if (program->nodes[i].operation->kind == &conditional_kind)
             return true;
     return false;
 }
 
-void program_reset(const struct program *program) {
+static void program_reset(const struct program *program) {
     for (struct condition *c = program->conditions; c != NULL; c = c->next)
         if (c->resets)
             atomic_store(&c->value, c->first);
@@ -624,7 +655,7 @@ API cuGraphAddNode_v2(uint64_t *node, uint64_t graph, const uint64_t *after, con
     return end(add_node(node, graph, after, count, params));
 }
 
-/* ==== Objects of the caller that graphs keep. The function of an object is called once, when nobody refers to it. ==== */
+/* ---- Objects of the caller that graphs keep. The function of an object is called once, when nobody refers to it. ---- */
 
 struct user_object {
     uint64_t handle;
@@ -640,7 +671,7 @@ struct keep {
     unsigned refs;
 };
 
-static struct table objects = {.kind = 0x5d};
+static struct table objects = {.kind = USER_OBJECTS};
 
 static void *destroy(void *argument) {
     struct user_object *object = argument;
@@ -659,7 +690,7 @@ static void let_go(struct user_object *object, unsigned count) {
         abort();
 }
 
-void keep_release(struct keep *list) {
+static void keep_release(struct keep *list) {
     while (list != NULL) {
         struct keep *next = list->next;
         let_go(list->object, list->refs);
@@ -668,7 +699,7 @@ void keep_release(struct keep *list) {
     }
 }
 
-void user_objects_clear(void) {
+static void user_objects_clear(void) {
     for (size_t i = 0; i < objects.count; i++)
         free(objects.items[i]);
     table_clear(&objects);
@@ -742,7 +773,7 @@ API cuGraphReleaseUserObject(uint64_t graph, uint64_t handle, unsigned count) {
     return end(INVALID_VALUE);
 }
 
-/* ==== Nodes of graphs: what they are, and how they are added where no capture makes them. ==== */
+/* ---- Nodes of graphs: what they are, and how they are added where no capture makes them. ---- */
 
 /* Finds what a handle of a node names. */
 static CUresult find_node(uint64_t handle, struct graph **graph, size_t *index) {
@@ -754,7 +785,7 @@ static CUresult find_node(uint64_t handle, struct graph **graph, size_t *index) 
     return INVALID_VALUE;
 }
 
-const struct operation *operation_of_node(uint64_t handle) {
+static const struct operation *operation_of_node(uint64_t handle) {
     struct graph *graph;
     size_t index;
     return find_node(handle, &graph, &index) == SUCCESS ? graph->program->nodes[index].operation : NULL;
@@ -889,7 +920,54 @@ API cuGraphNodeFindInClone(uint64_t *node, uint64_t original, uint64_t clone) {
     return end(SUCCESS);
 }
 
-/* ---- Nodes; those of copies, fills, kernels and memory operations are where streams have them ---- */
+/* ---- Nodes; those of other operations are where streams have them ---- */
+
+CUresult node_begin(struct node_maker *m, uint64_t *node, uint64_t graph, const uint64_t *after, size_t count,
+                    CUcontext handle) {
+    struct program *program;
+    struct context *context;
+    CUresult code;
+    if (node == NULL || (count > 0 && after == NULL))
+        return INVALID_VALUE;
+    if ((code = find_graph(graph, &program)) != SUCCESS)
+        return code;
+    if (program->refs > 1)
+        return NOT_SUPPORTED; /* nodes are added before a graph is instantiated */
+    code = handle == 0 ? current_context(&context) : healthy_context(handle, &context);
+    if (code != SUCCESS)
+        return code;
+    size_t *tips = calloc(count + 1, sizeof *tips);
+    for (size_t i = 0; tips != NULL && i < count && code == SUCCESS; i++)
+        code = node_index(graph, after[i], &tips[i]);
+    struct stream *stream = tips == NULL ? NULL : stream_new(context, 1, 0, false);
+    struct capture *capture = calloc(1, sizeof *capture);
+    if (code == SUCCESS && (stream == NULL || capture == NULL))
+        code = OUT_OF_MEMORY;
+    if (code != SUCCESS) {
+        free(tips);
+        free(capture);
+        if (stream != NULL)
+            stream_close(stream);
+        return code;
+    }
+    stream->handle = table_put(&streams, stream);
+    stream->tips = tips;
+    stream->tip_count = count;
+    capture->recorder = &graph_recorder;
+    capture->program = program;
+    stream->capture = capture;
+    *m = (struct node_maker){graph, node, stream, capture};
+    return SUCCESS;
+}
+
+CUresult node_end(struct node_maker *m, CUresult code) {
+    if (code == SUCCESS)
+        *m->node = node_handle(m->graph, m->capture->program->count - 1);
+    m->stream->capture = NULL;
+    free(m->capture);
+    stream_close(m->stream);
+    return code;
+}
 
 /* The node has the graph as it is, to which no node can be added any more. */
 API cuGraphAddChildGraphNode(uint64_t *node, uint64_t graph, const uint64_t *after, size_t count, uint64_t child) {
@@ -921,15 +999,15 @@ API cuGraphAddEmptyNode(uint64_t *node, uint64_t graph, const uint64_t *after, s
     return end(node_end(&m, operation == NULL ? OUT_OF_MEMORY : submit(m.stream, operation, false)));
 }
 
-/* ==== Memory of graphs: nodes that allocate and free it, also those that captures make of calls in stream order. The
- * address is the graph's own from when the node is made; work reaches the memory between the two nodes of a launch. ==== */
+/* ---- Memory of graphs: nodes that allocate and free it, also those that captures make of calls in stream order. The
+ * address is the graph's own from when the node is made; work reaches the memory between the two nodes of a launch. ---- */
 
 enum { USED, USED_HIGH, RESERVED, RESERVED_HIGH };
 
 /* The highest figures of the devices, since they were reset. */
 static struct { uint64_t used, reserved; } high[MAX_DEVICES];
 
-bool program_has_memory(const struct program *program) {
+static bool program_has_memory(const struct program *program) {
     for (size_t i = 0; i < program->count; i++)
         if (program->nodes[i].operation->kind == &map_kind || program->nodes[i].operation->kind == &unmap_kind)
             return true;
@@ -952,7 +1030,7 @@ static CUresult take(struct stream *stream, const struct kind *kind, uint64_t bl
     return submit(stream, operation, false);
 }
 
-CUresult graph_allocate(struct stream *stream, struct context *context, size_t size, CUdeviceptr *address) {
+static CUresult graph_allocate(struct stream *stream, struct context *context, size_t size, CUdeviceptr *address) {
     struct program *program = stream->capture->program;
     struct block *block;
     if (address == NULL || size == 0)
@@ -972,27 +1050,8 @@ CUresult graph_allocate(struct stream *stream, struct context *context, size_t s
     return code;
 }
 
-CUresult graph_free_node(struct stream *stream, const struct block *block) {
+static CUresult graph_free_node(struct stream *stream, const struct block *block) {
     return frees(stream->capture->program, block->id) ? INVALID_VALUE : take(stream, &unmap_kind, block->id);
-}
-
-bool graph_block_leaves(struct block *block) {
-    bool held = block->held;
-    block->held = false;
-    return held;
-}
-
-/* Whether a call outside of a graph may name memory: that of a graph is there from a launch that leaves it to the
- * caller until the caller frees it. */
-bool graph_memory_reached(uint64_t address, uint64_t size) {
-    const struct block *block = find_block(address, size);
-    return block == NULL || !block->of_graph || block->held;
-}
-
-void graph_block_freed(struct block *block) {
-    block->unmapped = true;
-    if (block->program == NULL)
-        release(block);
 }
 
 /* What a device holds for graphs. Drivers take it in large pieces, and count what a launch has freed as in use until
@@ -1000,8 +1059,8 @@ void graph_block_freed(struct block *block) {
 static uint64_t figure(int device) {
     enum { PIECE = 32 << 20 };
     uint64_t sum = 0;
-    for (size_t i = 0; i < state.block_count; i++) {
-        const struct block *block = state.blocks[i];
+    for (size_t i = 0; i < block_count; i++) {
+        const struct block *block = blocks[i];
         if (block->of_graph && block->device == device && block->backed)
             sum += block->size;
     }
@@ -1014,7 +1073,7 @@ static CUresult run_map(struct stream *stream, struct operation *operation) {
     struct block *block = block_by_id(operation->block);
     CUresult code = block == NULL ? ILLEGAL_ADDRESS : SUCCESS;
     if (block != NULL) {
-        const struct device *device = &state.devices[block->device];
+        const struct device *device = &devices[block->device];
         block->unmapped = false;
         block->backed = true;
         /* The contents are those of no launch before. */
@@ -1042,7 +1101,7 @@ static CUresult run_unmap(struct stream *stream, struct operation *operation) {
 static const struct kind map_kind = {.node = 10, .run = run_map}, unmap_kind = {.node = 11, .run = run_unmap};
 
 /* A launch allocates what it does not free for the caller, who has to free it before the next one. */
-CUresult graph_memory_launched(const struct program *program, bool auto_free) {
+static CUresult graph_memory_launched(const struct program *program, bool auto_free) {
     for (int apply = 0; apply < 2; apply++) {
         for (size_t i = 0; i < program->count; i++) {
             const struct operation *operation = program->nodes[i].operation;
@@ -1062,9 +1121,9 @@ CUresult graph_memory_launched(const struct program *program, bool auto_free) {
 }
 
 /* What the caller has not freed outlives the graph. */
-void graph_memory_drop(const struct program *program) {
-    for (size_t i = state.block_count; i-- > 0;) {
-        struct block *block = state.blocks[i];
+static void graph_memory_drop(const struct program *program) {
+    for (size_t i = block_count; i-- > 0;) {
+        struct block *block = blocks[i];
         if (block->program != program)
             continue;
         block->program = NULL;
@@ -1073,7 +1132,7 @@ void graph_memory_drop(const struct program *program) {
     }
 }
 
-void graph_memory_clear(void) {
+static void graph_memory_clear(void) {
     memset(high, 0, sizeof high);
 }
 
@@ -1092,9 +1151,9 @@ API cuGraphAddMemAllocNode(uint64_t *node, uint64_t graph, const uint64_t *after
     struct node_maker m;
     if (params == NULL || params->pool.kind != 1 || params->pool.location != 1)
         return end(INVALID_VALUE);
-    if (params->pool.device < 0 || params->pool.device >= state.device_count)
+    if (params->pool.device < 0 || params->pool.device >= device_count)
         return end(INVALID_VALUE);
-    struct context *context = state.devices[params->pool.device].context;
+    struct context *context = devices[params->pool.device].context;
     if (context == NULL)
         return end(INVALID_CONTEXT);
     for (size_t i = 0; i < params->access_count; i++)
@@ -1146,9 +1205,9 @@ API cuGraphMemFreeNodeGetParams(uint64_t node, CUdeviceptr *address) {
 API cuDeviceGraphMemTrim(CUdevice device) {
     BEGIN(cuDeviceGraphMemTrim, 0);
     TRY(check_device(device));
-    for (size_t i = 0; i < state.block_count; i++)
-        if (state.blocks[i]->device == device && state.blocks[i]->unmapped)
-            state.blocks[i]->backed = false;
+    for (size_t i = 0; i < block_count; i++)
+        if (blocks[i]->device == device && blocks[i]->unmapped)
+            blocks[i]->backed = false;
     return end(SUCCESS);
 }
 
@@ -1176,3 +1235,28 @@ API cuDeviceSetGraphMemAttribute(CUdevice device, int attribute, const uint64_t 
         high[device].reserved = figure(device);
     return end(SUCCESS);
 }
+
+/* ---- What captures add ---- */
+
+/* Takes an operation that was enqueued on a stream that captures, and its ownership. A
+ * record is no node: it keeps the place for those who wait. */
+static CUresult program_take(struct stream *stream, struct operation *operation) {
+    struct program *program = stream->capture->program;
+    if (stream->capture->invalid) {
+        operation_free(operation);
+        return CAPTURE_INVALIDATED;
+    }
+    if (operation->kind == &record_kind) {
+        set_tips(&operation->event->tips, &operation->event->tip_count, stream->tips, stream->tip_count);
+        operation_free(operation);
+        return SUCCESS;
+    }
+    if (operation->kind == &free_kind) /* of memory that is no graph's: such a node does nothing */
+        operation->kind = &wait_kind;
+    CUresult code = program_add(program, operation, stream->tips, stream->tip_count);
+    if (code == SUCCESS)
+        set_tips(&stream->tips, &stream->tip_count, &(size_t){program->count - 1}, 1);
+    return code;
+}
+
+const struct recorder graph_recorder = {.take = program_take, .allocate = graph_allocate, .free = graph_free_node};

@@ -1,5 +1,6 @@
 /* Stream memory operations: a stream writes a word, or waits for a value. */
 #include "graph.h"
+#include "memory.h"
 
 #include <sched.h>
 #include <time.h>

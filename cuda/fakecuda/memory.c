@@ -1,6 +1,7 @@
 /* Memory. The device addresses that callers get are in an inaccessible range; the bytes
  * are in a file that is mapped at other addresses. */
-#include "graph.h"
+#include "memory.h"
+#include "contention.h"
 
 #include <stdio.h>
 #include <sys/mman.h>
@@ -8,13 +9,27 @@
 
 #define FRESH 0xCD /* new memory is not zero */
 
+/* A range of a device that is free. */
+struct hole { uint64_t offset, size; };
+
+struct block **blocks;
+size_t block_count;
+static size_t block_room;
+struct live live_blocks;
+
+static bool pool_reaches(const struct pool *pool, int device); /* for kernels of a device */
+static int pool_device(const struct pool *pool);
+static CUmemoryPool pool_handle(const struct pool *pool);
+static bool pools_give_back(int device);
+static void pool_block_freed(struct block *block);
+
 /* ---- The table of blocks, by address ---- */
 
 static size_t place_of(uint64_t address) {
-    size_t low = 0, high = state.block_count;
+    size_t low = 0, high = block_count;
     while (low < high) {
         size_t middle = (low + high) / 2;
-        if (state.blocks[middle]->address <= address)
+        if (blocks[middle]->address <= address)
             low = middle + 1;
         else
             high = middle;
@@ -25,34 +40,34 @@ static size_t place_of(uint64_t address) {
 static size_t *live_count(const struct block *block) {
     switch (block->where) {
     case DEVICE_MEMORY:
-        return &state.live_memory;
+        return &live_blocks.memory;
     case PINNED_MEMORY:
-        return &state.live_pinned;
+        return &live_blocks.pinned;
     default:
-        return &state.live_registered;
+        return &live_blocks.registered;
     }
 }
 
-void add_block(struct block *block) {
-    if (state.block_count == state.block_room) {
-        state.block_room = state.block_room ? 2 * state.block_room : 64;
-        state.blocks = realloc(state.blocks, state.block_room * sizeof *state.blocks);
-        if (state.blocks == NULL)
+static void add_block(struct block *block) {
+    if (block_count == block_room) {
+        block_room = block_room ? 2 * block_room : 64;
+        blocks = realloc(blocks, block_room * sizeof *blocks);
+        if (blocks == NULL)
             abort();
     }
     size_t place = place_of(block->address);
-    memmove(&state.blocks[place + 1], &state.blocks[place],
-        (state.block_count - place) * sizeof *state.blocks);
-    state.blocks[place] = block;
-    state.block_count++;
+    memmove(&blocks[place + 1], &blocks[place],
+        (block_count - place) * sizeof *blocks);
+    blocks[place] = block;
+    block_count++;
     block->id = ++state.next_id;
     ++*live_count(block);
 }
 
-void remove_block(struct block *block) {
+static void remove_block(struct block *block) {
     size_t place = place_of(block->address) - 1;
-    memmove(&state.blocks[place], &state.blocks[place + 1],
-        (--state.block_count - place) * sizeof *state.blocks);
+    memmove(&blocks[place], &blocks[place + 1],
+        (--block_count - place) * sizeof *blocks);
     if (!block->freed)
         --*live_count(block);
 }
@@ -62,7 +77,7 @@ struct block *find_block(uint64_t address, uint64_t size) {
     size_t place = place_of(address);
     if (place == 0)
         return NULL;
-    struct block *block = state.blocks[place - 1];
+    struct block *block = blocks[place - 1];
     uint64_t length = block->where == REGISTERED_MEMORY ? block->size : block->asked;
     uint64_t offset = address - block->address;
     if (block->freed || offset >= length || size > length - offset)
@@ -71,16 +86,16 @@ struct block *find_block(uint64_t address, uint64_t size) {
 }
 
 struct block *block_by_id(uint64_t id) {
-    for (size_t i = 0; i < state.block_count; i++)
-        if (state.blocks[i]->id == id)
-            return state.blocks[i];
+    for (size_t i = 0; i < block_count; i++)
+        if (blocks[i]->id == id)
+            return blocks[i];
     return NULL;
 }
 
 static struct device *device_of(uint64_t address) {
-    for (int i = 0; i < state.device_count; i++)
-        if (address - state.devices[i].base < state.devices[i].size)
-            return &state.devices[i];
+    for (int i = 0; i < device_count; i++)
+        if (address - devices[i].base < devices[i].size)
+            return &devices[i];
     return NULL;
 }
 
@@ -108,7 +123,7 @@ void *reach(struct context *context, uint64_t address, uint64_t size) {
     if (context != NULL && block->device != context->device &&
         !(block->pool != NULL ? pool_reaches(block->pool, context->device) : context->peers >> block->device & 1))
         return NULL;
-    const struct device *device = &state.devices[block->device];
+    const struct device *device = &devices[block->device];
     return device->bytes + (address - device->base);
 }
 
@@ -139,7 +154,7 @@ CUresult open_devices(void) {
     int numbers[MAX_DEVICES];
     int count = visible_devices(numbers);
     for (int i = 0; i < count; i++) {
-        struct device *device = &state.devices[i];
+        struct device *device = &devices[i];
         size_t size = state.settings.memory;
         memset(device, 0, sizeof *device);
         int file = memfd_create("fakecuda", MFD_CLOEXEC);
@@ -161,16 +176,16 @@ CUresult open_devices(void) {
         device->holes[0] = (struct hole){0, size};
         device->hole_count = 1;
     }
-    state.device_count = count;
+    device_count = count;
     return SUCCESS;
 }
 
 /* For reset, when no thread uses memory any more. */
 void close_devices(void) {
-    while (state.block_count > 0)
-        release(state.blocks[state.block_count - 1]);
-    for (int i = 0; i < state.device_count; i++) {
-        struct device *device = &state.devices[i];
+    while (block_count > 0)
+        release(blocks[block_count - 1]);
+    for (int i = 0; i < device_count; i++) {
+        struct device *device = &devices[i];
         munmap((void *)(uintptr_t)device->base, device->size);
         munmap(device->bytes, device->size);
         free(device->holes);
@@ -180,9 +195,9 @@ void close_devices(void) {
 
 uint64_t bytes_in_use(void) {
     uint64_t used = 0;
-    for (size_t i = 0; i < state.block_count; i++)
-        if (state.blocks[i]->where == DEVICE_MEMORY && !state.blocks[i]->freed)
-            used += state.blocks[i]->asked;
+    for (size_t i = 0; i < block_count; i++)
+        if (blocks[i]->where == DEVICE_MEMORY && !blocks[i]->freed)
+            used += blocks[i]->asked;
     return used;
 }
 
@@ -240,7 +255,7 @@ static void give_back(struct device *device, uint64_t offset, uint64_t size) {
 /* Allocates device memory; that of a pool belongs to no context. */
 CUresult allocate(struct context *context, uint64_t size, struct pool *pool, struct block **found) {
     int number = pool != NULL ? pool_device(pool) : context->device;
-    struct device *device = &state.devices[number];
+    struct device *device = &devices[number];
     uint64_t rounded = (size + GRANULE - 1) / GRANULE * GRANULE, offset;
     if (size > device->size)
         return OUT_OF_MEMORY;
@@ -266,7 +281,7 @@ CUresult allocate(struct context *context, uint64_t size, struct pool *pool, str
 void release(struct block *block) {
     remove_block(block);
     if (block->where == DEVICE_MEMORY)
-        give_back(&state.devices[block->device], block->address - state.devices[block->device].base,
+        give_back(&devices[block->device], block->address - devices[block->device].base,
             block->size);
     else if (block->where == PINNED_MEMORY)
         munmap((void *)(uintptr_t)block->address, block->size);
@@ -275,12 +290,32 @@ void release(struct block *block) {
     free(block);
 }
 
-/* ==== The functions that allocate, and those of pinned memory. ==== */
+/* ---- Memory of graphs, which is in the table from when its node is made until the graph is gone ---- */
+
+/* At the call that frees it; false: it is not allocated. */
+static bool graph_block_leaves(struct block *block) {
+    bool held = block->held;
+    block->held = false;
+    return held;
+}
+
+/* Whether a call outside of a graph may name memory: that of a graph is there from a launch that leaves it to the
+ * caller until the caller frees it. */
+bool graph_memory_reached(uint64_t address, uint64_t size) {
+    const struct block *block = find_block(address, size);
+    return block == NULL || !block->of_graph || block->held;
+}
+
+void graph_block_freed(struct block *block) {
+    block->unmapped = true;
+    if (block->program == NULL)
+        release(block);
+}
+
+/* ---- The functions that allocate, and those of pinned memory. ---- */
 
 #define PAGE 4096ull
 #define REPORTED (2ull << 20) /* free memory is reported in device pages */
-
-static void pool_block_freed(struct block *block);
 
 API cuMemAlloc_v2(CUdeviceptr *address, size_t size) {
     BEGIN(cuMemAlloc_v2, 0);
@@ -329,7 +364,7 @@ API cuMemGetInfo_v2(size_t *available, size_t *total) {
     TRY(current_context(&context));
     if (available == NULL || total == NULL)
         return end(INVALID_VALUE);
-    const struct device *device = &state.devices[context->device];
+    const struct device *device = &devices[context->device];
     *available = (device->size - device->used) / REPORTED * REPORTED;
     *total = device->size;
     return end(SUCCESS);
@@ -437,8 +472,8 @@ static CUresult give_up(void *address, enum where where, CUresult otherwise) {
         return otherwise;
     block->freeing = true;
     uint64_t id = block->id;
-    for (size_t i = 0; i < state.contexts.count; i++) {
-        struct context *other = state.contexts.items[i];
+    for (size_t i = 0; i < contexts.count; i++) {
+        struct context *other = contexts.items[i];
         if (other == NULL)
             continue;
         other->refs++;
@@ -482,8 +517,8 @@ API cuMemHostRegister_v2(void *address, size_t size, unsigned int flags) {
     TRY(current_context(&context));
     if (address == NULL || size == 0 || flags > 15 || stop < start)
         return end(INVALID_VALUE);
-    for (size_t i = 0; i < state.block_count; i++) {
-        const struct block *block = state.blocks[i];
+    for (size_t i = 0; i < block_count; i++) {
+        const struct block *block = blocks[i];
         if (start < block->address + block->size && block->address < stop) /* other bytes of a page may be registered */
             return end(block->where == DEVICE_MEMORY ? INVALID_VALUE : HOST_MEMORY_ALREADY_REGISTERED);
     }
@@ -509,7 +544,7 @@ API cuMemHostGetDevicePointer_v2(CUdeviceptr *device_address, void *address, uns
     return end(SUCCESS);
 }
 
-/* ==== Attributes of addresses. ==== */
+/* ---- Attributes of addresses. ---- */
 
 enum {
     CONTEXT = 1, MEMORY_TYPE = 2, DEVICE_POINTER = 3, HOST_POINTER = 4, SYNC_MEMOPS = 6, BUFFER_ID = 7,
@@ -627,8 +662,8 @@ CONTROL void *fakecuda_host(unsigned long long address) {
     return bytes;
 }
 
-/* ==== Memory in stream order. A block freed on a stream is given to the next allocation of
- * its size there, even before the stream has reached the free. ==== */
+/* ---- Memory in stream order. A block freed on a stream is given to the next allocation of
+ * its size there, even before the stream has reached the free. ---- */
 
 enum { REUSE_FIRST = 1, REUSE_LAST = 3, THRESHOLD = 4, RESERVED, RESERVED_HIGH, USED, USED_HIGH };
 
@@ -643,41 +678,43 @@ struct pool {
 };
 
 static struct pool *all;
+static struct table pools = {.kind = POOLS, .name = "pool"};
 
-bool pool_reaches(const struct pool *pool, int device) {
+static bool pool_reaches(const struct pool *pool, int device) {
     return pool->device == device || (pool->peers & 1u << device) != 0;
 }
 
-int pool_device(const struct pool *pool) {
+static int pool_device(const struct pool *pool) {
     return pool->device;
 }
 
-CUmemoryPool pool_handle(const struct pool *pool) {
+static CUmemoryPool pool_handle(const struct pool *pool) {
     return pool->destroyed ? 0 : pool->handle;
 }
 
-CUresult pool_new(int device, struct pool **found) {
+static CUresult pool_new(int device, struct pool **found) {
     struct pool *pool = calloc(1, sizeof *pool);
     if (pool == NULL)
         return OUT_OF_MEMORY;
     pool->device = device;
     for (int i = 0; i < REUSE_LAST; i++)
         pool->reuse[i] = 1;
-    pool->handle = table_put(&state.pools, pool);
+    pool->handle = table_put(&pools, pool);
     pool->next = all;
     *found = all = pool;
     return SUCCESS;
 }
 
 /* For reset. */
-void pool_drop_all(void) {
-    for (size_t i = 0; i < state.block_count; i++)
-        state.blocks[i]->pool = NULL;
+void pools_reset(void) {
+    for (size_t i = 0; i < block_count; i++)
+        blocks[i]->pool = NULL;
     while (all != NULL) {
         struct pool *pool = all;
         all = pool->next;
         free(pool);
     }
+    table_clear(&pools);
 }
 
 static void drop(struct pool *pool) {
@@ -706,7 +743,7 @@ static void pool_block_freed(struct block *block) {
     pool->used -= block->size;
     block->freed = true;
     block->freeing = false;
-    state.live_memory--;
+    live_blocks.memory--;
     if (block->freed_at.stream != NULL)
         stream_unref(block->freed_at.stream);
     block->freed_at = (struct point){NULL, 0};
@@ -717,8 +754,8 @@ static void pool_block_freed(struct block *block) {
 /* Releases free blocks of a pool until at most so many bytes are reserved. */
 static bool trim(struct pool *pool, uint64_t keep) {
     bool any = false;
-    for (size_t i = state.block_count; i-- > 0 && pool->reserved > keep;) {
-        struct block *block = state.blocks[i];
+    for (size_t i = block_count; i-- > 0 && pool->reserved > keep;) {
+        struct block *block = blocks[i];
         if (block->pool != pool || !block->freed)
             continue;
         return_block(block);
@@ -729,13 +766,13 @@ static bool trim(struct pool *pool, uint64_t keep) {
 
 /* Whether a pool has memory to give back, what pending work frees included. */
 static bool has_surplus(const struct pool *pool) {
-    for (size_t i = 0; i < state.block_count; i++)
-        if (state.blocks[i]->pool == pool && (state.blocks[i]->freed || state.blocks[i]->freeing))
+    for (size_t i = 0; i < block_count; i++)
+        if (blocks[i]->pool == pool && (blocks[i]->freed || blocks[i]->freeing))
             return true;
     return false;
 }
 
-bool pools_give_back(int device) {
+static bool pools_give_back(int device) {
     bool any = false;
     for (struct pool *pool = all; pool != NULL; pool = pool->next)
         if (pool->device == device && !pool->destroyed)
@@ -751,12 +788,12 @@ void pools_synchronized(int device) {
 }
 
 static CUresult default_pool(int device, struct pool **pool) {
-    if (state.devices[device].pool == NULL) {
-        CUresult code = pool_new(device, &state.devices[device].pool);
+    if (devices[device].pool == NULL) {
+        CUresult code = pool_new(device, &devices[device].pool);
         if (code != SUCCESS)
             return code;
     }
-    *pool = state.devices[device].pool;
+    *pool = devices[device].pool;
     return SUCCESS;
 }
 
@@ -766,8 +803,8 @@ static CUresult default_pool(int device, struct pool **pool) {
  * or an unused one. */
 static struct block *used_before(struct pool *pool, uint64_t size, const struct stream *stream) {
     struct block *found = NULL;
-    for (size_t i = 0; i < state.block_count; i++) {
-        struct block *block = state.blocks[i];
+    for (size_t i = 0; i < block_count; i++) {
+        struct block *block = blocks[i];
         if (block->pool != pool || block->size != size)
             continue;
         if (block->freeing && block->freed_at.stream == stream)
@@ -783,11 +820,11 @@ static CUresult allocate_on(struct stream *stream, struct pool *pool, size_t siz
     if (address == NULL || size == 0)
         return INVALID_VALUE;
     if (stream->capture != NULL)
-        return graph_allocate(stream, stream->context, size, address);
+        return stream->capture->recorder->allocate(stream, stream->context, size, address);
     struct block *block = used_before(pool, rounded, stream);
     if (block != NULL) {
         if (block->freed)
-            state.live_memory++;
+            live_blocks.memory++;
         else
             stream_unref(block->freed_at.stream);
         pool->used += block->freed ? rounded : 0;
@@ -815,8 +852,6 @@ static CUresult allocate_on(struct stream *stream, struct pool *pool, size_t siz
     return submit(stream, turn, false);
 }
 
-#define HINT(stream) ((stream) > STREAM_PER_THREAD ? (stream) : 0)
-
 static CUresult supported(void) {
     return state.settings.pools ? SUCCESS : NOT_SUPPORTED;
 }
@@ -838,7 +873,7 @@ API cuMemAllocFromPoolAsync(CUdeviceptr *address, size_t size, CUmemoryPool pool
     TRY(supported());
     TRY(find_stream(handle, &stream));
     TRY(make_room(stream));
-    struct pool *pool = table_find(&state.pools, pool_number);
+    struct pool *pool = table_find(&pools, pool_number);
     if (pool == NULL)
         return end(INVALID_HANDLE);
     return end(allocate_on(stream, pool, size, address));
@@ -870,7 +905,7 @@ API cuMemFreeAsync(CUdeviceptr address, CUstream handle) {
     if (block == NULL || block->address != address || block->where != DEVICE_MEMORY || block->freeing)
         return end(INVALID_VALUE);
     if (block->of_graph && stream->capture != NULL)
-        return end(graph_free_node(stream, block));
+        return end(stream->capture->recorder->free(stream, block));
     if (block->of_graph && !graph_block_leaves(block))
         return end(INVALID_VALUE);
     struct operation *operation = operation_new(&free_kind);
@@ -897,7 +932,7 @@ static CUresult pool_of_device(CUmemoryPool *handle, CUdevice device) {
         return NOT_SUPPORTED;
     if (handle == NULL)
         return INVALID_VALUE;
-    if (device < 0 || device >= state.device_count)
+    if (device < 0 || device >= device_count)
         return INVALID_DEVICE;
     CUresult code = default_pool(device, &pool);
     if (code == SUCCESS)
@@ -926,7 +961,7 @@ API cuMemPoolCreate(CUmemoryPool *handle, const struct properties *properties) {
     TRY(supported());
     if (handle == NULL || properties == NULL || properties->kind != 1 || properties->location != 1)
         return end(INVALID_VALUE);
-    if (properties->device < 0 || properties->device >= state.device_count)
+    if (properties->device < 0 || properties->device >= device_count)
         return end(INVALID_DEVICE);
     if (properties->handles != 0)
         return end(NOT_SUPPORTED);
@@ -938,17 +973,17 @@ API cuMemPoolCreate(CUmemoryPool *handle, const struct properties *properties) {
 /* Finds a pool by its handle. The lock is held. */
 #define FIND(pool, number) \
     TRY(supported()); \
-    struct pool *pool = table_find(&state.pools, number); \
+    struct pool *pool = table_find(&pools, number); \
     if (pool == NULL) \
         return end(INVALID_HANDLE)
 
 API cuMemPoolDestroy(CUmemoryPool handle) {
     BEGIN(cuMemPoolDestroy, 0);
     FIND(pool, handle);
-    if (state.devices[pool->device].pool == pool)
+    if (devices[pool->device].pool == pool)
         return end(INVALID_VALUE);
     trim(pool, 0);
-    table_drop(&state.pools, handle);
+    table_drop(&pools, handle);
     pool->destroyed = true;
     if (pool->reserved == 0)
         drop(pool);
@@ -960,7 +995,7 @@ API cuMemPoolTrimTo(CUmemoryPool handle, size_t keep) {
     FIND(pool, handle);
     if (pool->reserved > keep && has_surplus(pool))
         enter_trim(pool->device);
-    if (table_get(&state.pools, handle) == pool) /* no other thread has destroyed it meanwhile */
+    if (table_get(&pools, handle) == pool) /* no other thread has destroyed it meanwhile */
         trim(pool, keep);
     return end(SUCCESS);
 }
@@ -1011,7 +1046,7 @@ API cuMemPoolSetAccess(CUmemoryPool handle, const struct access *list, size_t co
     for (size_t i = 0; i < count; i++) {
         if (list[i].location != 1 || (list[i].flags != 0 && list[i].flags != 3))
             return end(INVALID_VALUE);
-        if (list[i].device < 0 || list[i].device >= state.device_count)
+        if (list[i].device < 0 || list[i].device >= device_count)
             return end(INVALID_DEVICE);
         if (list[i].device == pool->device && list[i].flags != 3)
             return end(INVALID_DEVICE);
@@ -1028,7 +1063,7 @@ API cuMemPoolGetAccess(int *flags, CUmemoryPool handle, const struct access *loc
     FIND(pool, handle);
     if (flags == NULL || location == NULL || location->location != 1)
         return end(INVALID_VALUE);
-    if (location->device < 0 || location->device >= state.device_count)
+    if (location->device < 0 || location->device >= device_count)
         return end(INVALID_DEVICE);
     *flags = pool_reaches(pool, location->device) ? 3 : 0;
     return end(SUCCESS);
@@ -1036,8 +1071,8 @@ API cuMemPoolGetAccess(int *flags, CUmemoryPool handle, const struct access *loc
 
 /* Pools that were created; every device has a default pool besides. */
 size_t live_pools(void) {
-    size_t live = table_live(&state.pools);
-    for (int i = 0; i < state.device_count; i++)
-        live -= state.devices[i].pool != NULL;
+    size_t live = table_live(&pools);
+    for (int i = 0; i < device_count; i++)
+        live -= devices[i].pool != NULL;
     return live;
 }

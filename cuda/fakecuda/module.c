@@ -1,10 +1,51 @@
-/* The available kernels. They run on the thread of the stream. */
-#include "kernels.h"
+/* Modules and libraries: images with kernels, and launches. The kernels are functions in C that programs launch by their
+ * names in PTX; they run on the thread of the stream. */
+#include "module.h"
+#include "contention.h"
 #include "graph.h"
+#include "memory.h"
 
 #include <ctype.h>
 #include <stdio.h>
 #include <time.h>
+
+#define MAX_THREADS 1024
+
+/* run gets each argument in the low bytes of a word. It returns a sticky code where a
+ * device would fault. */
+struct kernel {
+    const char *name;
+    const char *sizes; /* of the parameters: a digit each */
+    CUresult (*run)(struct context *context, const uint64_t *arguments);
+};
+
+struct function {
+    CUfunction handle;
+    struct module *module;
+    struct context *context; /* NULL for a kernel of a library */
+    const struct kernel *kernel; /* NULL: it can be found but not launched */
+    struct function *next;
+    bool loaded; /* onto the device: at the first launch, unless cuFuncLoad did it before */
+    char name[1024];
+    int dynamic_shared; /* bytes that a launch may ask for */
+    int parameter_count; /* as the image declares them; -1: it does not */
+    unsigned char sizes[64];
+};
+
+struct library;
+
+struct module {
+    CUmodule handle;
+    struct context *context;
+    struct library *library; /* that it was made for */
+    struct function *functions;
+};
+
+static struct table modules = {.kind = MODULES, .name = "module"}, functions = {.kind = FUNCTIONS, .name = "function"};
+static struct table libraries = {.kind = LIBRARIES, .name = "library"}, library_kernels = {.kind = KERNELS, .name = "kernel"};
+struct last_launch last_launch;
+
+/* ---- The kernels ---- */
 
 /* Returns the bytes of an array for a kernel of the context; NULL is a fault. */
 static void *array(struct context *context, uint64_t address, uint64_t count, uint64_t width) {
@@ -118,7 +159,7 @@ static const struct kernel kernels[] = {
     {"halstream_condition", "88", run_read_condition},
 };
 
-const struct kernel *find_kernel(const char *name) {
+static const struct kernel *find_kernel(const char *name) {
     for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++)
         if (strcmp(kernels[i].name, name) == 0)
             return &kernels[i];
@@ -132,7 +173,7 @@ static CUresult run_kernel(struct stream *stream, struct operation *operation) {
 
 static const struct kind kernel_kind = {.node = 0, .leaves_early = true, .run = run_kernel};
 
-/* ==== Parses PTX and binaries as far as their functions require. ==== */
+/* ---- Parses PTX and binaries as far as their functions require. ---- */
 
 static bool add_function(struct module *module, const char *name, size_t length) {
     struct function *function = calloc(1, sizeof *function);
@@ -293,7 +334,7 @@ static CUresult read_binary(struct module *module, const char *bytes) {
     return SUCCESS;
 }
 
-CUresult read_image(struct module *module, const void *image, char *words, size_t length) {
+static CUresult read_image(struct module *module, const void *image, char *words, size_t length) {
     const unsigned char *bytes = image;
     if (memcmp(bytes, "\x7f" "ELF", 4) == 0)
         return read_binary(module, image);
@@ -302,7 +343,7 @@ CUresult read_image(struct module *module, const void *image, char *words, size_
     return read_ptx(module, image, words, length);
 }
 
-/* ==== Modules and functions. ==== */
+/* ---- Modules and functions. ---- */
 
 enum { INFO_LOG = 3, INFO_LOG_SIZE = 4, ERROR_LOG = 5, ERROR_LOG_SIZE = 6 };
 
@@ -325,28 +366,28 @@ static void write_log(unsigned count, const int *options, void **values, int log
     *size = (void *)(uintptr_t)(length < room ? length : room); /* of a log that is cut: with its end */
 }
 
-void module_free(struct module *module) {
+static void module_free(struct module *module) {
     while (module->functions != NULL) {
         struct function *function = module->functions;
         module->functions = function->next;
         if (function->handle != 0)
-            table_drop(&state.functions, function->handle);
+            table_drop(&functions, function->handle);
         free(function);
     }
     if (module->handle != 0)
-        table_drop(&state.modules, module->handle);
+        table_drop(&modules, module->handle);
     free(module);
 }
 
 void drop_modules(struct context *context) {
-    for (size_t i = 0; i < state.modules.count; i++) {
-        struct module *module = state.modules.items[i];
+    for (size_t i = 0; i < modules.count; i++) {
+        struct module *module = modules.items[i];
         if (module != NULL && module->context == context)
             module_free(module);
     }
 }
 
-CUresult read_kernels(struct module **found, const void *image, unsigned count, const int *options, void **values) {
+static CUresult read_kernels(struct module **found, const void *image, unsigned count, const int *options, void **values) {
     char words[512] = "";
     struct module *module = calloc(1, sizeof *module);
     if (module == NULL)
@@ -376,7 +417,7 @@ static CUresult load(CUmodule *handle, const void *image, unsigned count, const 
     module->context = context;
     for (struct function *f = module->functions; f != NULL; f = f->next)
         f->context = context;
-    *handle = module->handle = table_put(&state.modules, module);
+    *handle = module->handle = table_put(&modules, module);
     return SUCCESS;
 }
 
@@ -395,7 +436,7 @@ API cuModuleUnload(CUmodule handle) {
     BEGIN(cuModuleUnload, 0);
     struct context *context;
     TRY(current_context(&context));
-    struct module *module = table_find(&state.modules, handle);
+    struct module *module = table_find(&modules, handle);
     if (module == NULL)
         return end(INVALID_HANDLE);
     module_free(module);
@@ -406,7 +447,7 @@ API cuModuleGetFunction(CUfunction *handle, CUmodule module_handle, const char *
     BEGIN(cuModuleGetFunction, 0);
     struct context *context;
     TRY(current_context(&context));
-    const struct module *module = table_find(&state.modules, module_handle);
+    const struct module *module = table_find(&modules, module_handle);
     if (module == NULL)
         return end(INVALID_HANDLE);
     if (handle == NULL || name == NULL || *name == 0)
@@ -417,7 +458,7 @@ API cuModuleGetFunction(CUfunction *handle, CUmodule module_handle, const char *
         const char *loading = getenv("CUDA_MODULE_LOADING");
         f->loaded = f->loaded || (loading != NULL && strcmp(loading, "EAGER") == 0);
         if (f->handle == 0)
-            f->handle = table_put(&state.functions, f);
+            f->handle = table_put(&functions, f);
         *handle = f->handle;
         return end(SUCCESS);
     }
@@ -433,7 +474,7 @@ API cuModuleGetLoadingMode(int *mode) {
     return end(SUCCESS);
 }
 
-CUresult function_attribute(const struct function *function, int attribute, int *value) {
+static CUresult function_attribute(const struct function *function, int attribute, int *value) {
     if (function == NULL)
         return INVALID_HANDLE;
     const int values[] = {MAX_THREADS, 0, 0, 0, 16, 60, 90, 0, function->dynamic_shared, -1};
@@ -447,11 +488,11 @@ API cuFuncGetAttribute(int *value, int attribute, CUfunction handle) {
     BEGIN(cuFuncGetAttribute, 0);
     struct context *context;
     TRY(current_context(&context));
-    return end(function_attribute(table_find(&state.functions, handle), attribute, value));
+    return end(function_attribute(table_find(&functions, handle), attribute, value));
 }
 
 /* Dynamic shared memory (8) may be set up to a block's most, the carveout (9) in percent. */
-CUresult set_attribute(struct function *function, int attribute, int value) {
+static CUresult set_attribute(struct function *function, int attribute, int value) {
     if (function == NULL)
         return INVALID_HANDLE;
     bool valid = (attribute == 8 && value >= 0 && value <= 227 << 10) ||
@@ -465,12 +506,12 @@ API cuFuncSetAttribute(CUfunction handle, int attribute, int value) {
     BEGIN(cuFuncSetAttribute, 0);
     struct context *context;
     TRY(current_context(&context));
-    return end(set_attribute(table_find(&state.functions, handle), attribute, value));
+    return end(set_attribute(table_find(&functions, handle), attribute, value));
 }
 
 API cuFuncGetName(const char **name, CUfunction handle) {
     BEGIN(cuFuncGetName, 0);
-    const struct function *function = table_find(&state.functions, handle);
+    const struct function *function = table_find(&functions, handle);
     if (function == NULL)
         return end(INVALID_HANDLE);
     if (name == NULL)
@@ -481,7 +522,7 @@ API cuFuncGetName(const char **name, CUfunction handle) {
 
 API cuFuncGetModule(CUmodule *module, CUfunction handle) {
     BEGIN(cuFuncGetModule, 0);
-    const struct function *function = table_find(&state.functions, handle);
+    const struct function *function = table_find(&functions, handle);
     if (function == NULL)
         return end(INVALID_HANDLE);
     if (module == NULL)
@@ -495,7 +536,7 @@ API cuModuleGetGlobal_v2(CUdeviceptr *address, size_t *size, CUmodule handle, co
     BEGIN(cuModuleGetGlobal_v2, 0);
     struct context *context;
     TRY(current_context(&context));
-    if (table_find(&state.modules, handle) == NULL)
+    if (table_find(&modules, handle) == NULL)
         return end(INVALID_HANDLE);
     return end((address == NULL && size == NULL) || name == NULL ? INVALID_VALUE : NOT_FOUND);
 }
@@ -504,7 +545,7 @@ API cuFuncLoad(CUfunction handle) {
     BEGIN(cuFuncLoad, 0);
     struct context *context;
     TRY(current_context(&context));
-    struct function *function = table_find(&state.functions, handle);
+    struct function *function = table_find(&functions, handle);
     if (function == NULL)
         return end(INVALID_HANDLE);
     function->loaded = true;
@@ -522,7 +563,7 @@ static CUresult occupancy(int *blocks, uint64_t handle, int threads, size_t shar
     if (code != SUCCESS)
         return code;
     const struct function *function = NULL;
-    if (table_get(&state.kernels, handle) == NULL && (function = table_find(&state.functions, handle)) == NULL)
+    if (table_get(&library_kernels, handle) == NULL && (function = table_find(&functions, handle)) == NULL)
         return INVALID_HANDLE;
     if (blocks == NULL || threads <= 0)
         return INVALID_VALUE;
@@ -547,8 +588,8 @@ API cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, CUfunction
     return end(flags > 1 ? INVALID_VALUE : occupancy(blocks, function, threads, shared));
 }
 
-/* ==== Libraries: programs that belong to no context. Each context gets a module of its own when
- * one of their kernels is first used there. ==== */
+/* ---- Libraries: programs that belong to no context. Each context gets a module of its own when
+ * one of their kernels is first used there. ---- */
 
 struct library {
     uint64_t handle;
@@ -556,35 +597,46 @@ struct library {
 };
 
 static struct library *library_at(size_t i) {
-    return state.libraries.items[i];
+    return libraries.items[i];
 }
 
 static void library_free(struct library *library) {
-    for (size_t i = 0; i < state.modules.count; i++) {
-        struct module *module = state.modules.items[i];
+    for (size_t i = 0; i < modules.count; i++) {
+        struct module *module = modules.items[i];
         if (module != NULL && module->library == library)
             module_free(module);
     }
     for (struct function *f = library->kernels->functions; f != NULL; f = f->next) {
-        table_drop(&state.kernels, f->handle);
+        table_drop(&library_kernels, f->handle);
         f->handle = 0;
     }
-    table_drop(&state.libraries, library->handle);
+    table_drop(&libraries, library->handle);
     module_free(library->kernels);
     free(library);
 }
 
 /* For reset. */
 void drop_libraries(void) {
-    for (size_t i = 0; i < state.libraries.count; i++)
+    for (size_t i = 0; i < libraries.count; i++)
         if (library_at(i) != NULL)
             library_free(library_at(i));
 }
 
+void modules_reset(void) {
+    struct table *const tables[] = {&modules, &functions, &libraries, &library_kernels};
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
+        table_clear(tables[i]);
+    last_launch = (struct last_launch){0, 0};
+}
+
+size_t live_modules(void) {
+    return table_live(&modules);
+}
+
 /* Returns the module of a library in a context, which is made at the first call. */
 static CUresult module_in(struct library *library, struct context *context, struct module **found) {
-    for (size_t i = 0; i < state.modules.count; i++) {
-        *found = state.modules.items[i];
+    for (size_t i = 0; i < modules.count; i++) {
+        *found = modules.items[i];
         if (*found != NULL && (*found)->library == library && (*found)->context == context)
             return SUCCESS;
     }
@@ -593,7 +645,7 @@ static CUresult module_in(struct library *library, struct context *context, stru
         return OUT_OF_MEMORY;
     module->context = context;
     module->library = library;
-    module->handle = table_put(&state.modules, module);
+    module->handle = table_put(&modules, module);
     for (const struct function *f = library->kernels->functions; f != NULL; f = f->next) {
         struct function *copy = malloc(sizeof *copy);
         if (copy == NULL) {
@@ -621,17 +673,17 @@ static CUresult function_in(const struct function *kernel, struct context *conte
     while (strcmp(f->name, kernel->name) != 0)
         f = f->next;
     if (f->handle == 0)
-        f->handle = table_put(&state.functions, f);
+        f->handle = table_put(&functions, f);
     *found = f;
     return SUCCESS;
 }
 
 /* A launch takes a kernel, too, and means its function in the context of the stream. */
-CUresult find_function(uint64_t handle, struct context *context, struct function **function) {
-    const struct function *kernel = table_get(&state.kernels, handle);
+static CUresult find_function(uint64_t handle, struct context *context, struct function **function) {
+    const struct function *kernel = table_get(&library_kernels, handle);
     if (kernel != NULL)
         return function_in(kernel, context, function);
-    *function = table_find(&state.functions, handle);
+    *function = table_find(&functions, handle);
     return *function != NULL && (*function)->context == context ? SUCCESS : INVALID_HANDLE;
 }
 
@@ -652,14 +704,14 @@ API cuLibraryLoadData(uint64_t *handle, const void *image, const int *options, v
     }
     library->kernels->library = library;
     for (struct function *f = library->kernels->functions; f != NULL; f = f->next)
-        f->handle = table_put(&state.kernels, f);
-    *handle = library->handle = table_put(&state.libraries, library);
+        f->handle = table_put(&library_kernels, f);
+    *handle = library->handle = table_put(&libraries, library);
     return end(SUCCESS);
 }
 
 API cuLibraryUnload(uint64_t handle) {
     BEGIN(cuLibraryUnload, 0);
-    struct library *library = table_find(&state.libraries, handle);
+    struct library *library = table_find(&libraries, handle);
     if (library == NULL)
         return end(INVALID_HANDLE);
     library_free(library);
@@ -668,7 +720,7 @@ API cuLibraryUnload(uint64_t handle) {
 
 API cuLibraryGetKernel(uint64_t *kernel, uint64_t handle, const char *name) {
     BEGIN(cuLibraryGetKernel, 0);
-    const struct library *library = table_find(&state.libraries, handle);
+    const struct library *library = table_find(&libraries, handle);
     if (library == NULL)
         return end(INVALID_HANDLE);
     if (kernel == NULL || name == NULL || *name == 0)
@@ -687,7 +739,7 @@ API cuLibraryGetModule(CUmodule *module, uint64_t handle) {
     struct context *context;
     struct module *found;
     TRY(current_context(&context));
-    struct library *library = table_find(&state.libraries, handle);
+    struct library *library = table_find(&libraries, handle);
     if (library == NULL)
         return end(INVALID_HANDLE);
     if (module == NULL)
@@ -699,7 +751,7 @@ API cuLibraryGetModule(CUmodule *module, uint64_t handle) {
 
 API cuLibraryGetKernelCount(unsigned int *count, uint64_t handle) {
     BEGIN(cuLibraryGetKernelCount, 0);
-    const struct library *library = table_find(&state.libraries, handle);
+    const struct library *library = table_find(&libraries, handle);
     if (library == NULL)
         return end(INVALID_HANDLE);
     if (count == NULL)
@@ -712,7 +764,7 @@ API cuLibraryGetKernelCount(unsigned int *count, uint64_t handle) {
 
 API cuLibraryEnumerateKernels(uint64_t *kernels, unsigned int count, uint64_t handle) {
     BEGIN(cuLibraryEnumerateKernels, 0);
-    const struct library *library = table_find(&state.libraries, handle);
+    const struct library *library = table_find(&libraries, handle);
     if (library == NULL)
         return end(INVALID_HANDLE);
     if (kernels == NULL)
@@ -727,7 +779,7 @@ API cuKernelGetFunction(CUfunction *function, uint64_t handle) {
     struct context *context;
     struct function *found;
     TRY(current_context(&context));
-    const struct function *kernel = table_find(&state.kernels, handle);
+    const struct function *kernel = table_find(&library_kernels, handle);
     if (kernel == NULL)
         return end(INVALID_HANDLE);
     if (function == NULL)
@@ -739,7 +791,7 @@ API cuKernelGetFunction(CUfunction *function, uint64_t handle) {
 
 API cuKernelGetLibrary(uint64_t *library, uint64_t handle) {
     BEGIN(cuKernelGetLibrary, 0);
-    const struct function *kernel = table_find(&state.kernels, handle);
+    const struct function *kernel = table_find(&library_kernels, handle);
     if (kernel == NULL)
         return end(INVALID_HANDLE);
     if (library == NULL)
@@ -750,7 +802,7 @@ API cuKernelGetLibrary(uint64_t *library, uint64_t handle) {
 
 API cuKernelGetName(const char **name, uint64_t handle) {
     BEGIN(cuKernelGetName, 0);
-    const struct function *kernel = table_find(&state.kernels, handle);
+    const struct function *kernel = table_find(&library_kernels, handle);
     if (kernel == NULL)
         return end(INVALID_HANDLE);
     if (name == NULL)
@@ -761,24 +813,24 @@ API cuKernelGetName(const char **name, uint64_t handle) {
 
 API cuKernelGetAttribute(int *value, int attribute, uint64_t handle, CUdevice device) {
     BEGIN(cuKernelGetAttribute, 0);
-    if (device < 0 || device >= state.device_count)
+    if (device < 0 || device >= device_count)
         return end(INVALID_DEVICE);
-    return end(function_attribute(table_find(&state.kernels, handle), attribute, value));
+    return end(function_attribute(table_find(&library_kernels, handle), attribute, value));
 }
 
 /* Attributes and caches that can be set; they have no effect here. */
 API cuKernelSetAttribute(int attribute, int value, uint64_t handle, CUdevice device) {
     BEGIN(cuKernelSetAttribute, 0);
-    if (device < 0 || device >= state.device_count)
+    if (device < 0 || device >= device_count)
         return end(INVALID_DEVICE);
-    return end(set_attribute(table_find(&state.kernels, handle), attribute, value));
+    return end(set_attribute(table_find(&library_kernels, handle), attribute, value));
 }
 
 API cuKernelSetCacheConfig(uint64_t handle, int config, CUdevice device) {
     BEGIN(cuKernelSetCacheConfig, 0);
-    if (device < 0 || device >= state.device_count)
+    if (device < 0 || device >= device_count)
         return end(INVALID_DEVICE);
-    if (table_find(&state.kernels, handle) == NULL)
+    if (table_find(&library_kernels, handle) == NULL)
         return end(INVALID_HANDLE);
     return end(config < 0 || config > 3 ? INVALID_VALUE : SUCCESS);
 }
@@ -788,7 +840,7 @@ API cuLibraryGetGlobal(CUdeviceptr *address, size_t *size, uint64_t handle, cons
     BEGIN(cuLibraryGetGlobal, 0);
     struct context *context;
     TRY(current_context(&context));
-    if (table_find(&state.libraries, handle) == NULL)
+    if (table_find(&libraries, handle) == NULL)
         return end(INVALID_HANDLE);
     return end((address == NULL && size == NULL) || name == NULL ? INVALID_VALUE : NOT_FOUND);
 }
@@ -821,17 +873,16 @@ static CUresult parameter(const struct function *function, size_t index, size_t 
 
 API cuKernelGetParamInfo(uint64_t handle, size_t index, size_t *offset, size_t *size) {
     BEGIN(cuKernelGetParamInfo, 0);
-    return end(parameter(table_find(&state.kernels, handle), index, offset, size));
+    return end(parameter(table_find(&library_kernels, handle), index, offset, size));
 }
 
 API cuFuncGetParamInfo(CUfunction handle, size_t index, size_t *offset, size_t *size) {
     BEGIN(cuFuncGetParamInfo, 0);
-    return end(parameter(table_find(&state.functions, handle), index, offset, size));
+    return end(parameter(table_find(&functions, handle), index, offset, size));
 }
 
-/* ==== Launches: invalid parameters fail the call, faults of the kernel occur when it runs. ==== */
+/* ---- Launches: invalid parameters fail the call, faults of the kernel occur when it runs. ---- */
 
-#define HINT(stream) ((stream) > STREAM_PER_THREAD ? (stream) : 0)
 #define MOST_CLUSTER 8 /* blocks, as every device with clusters has them */
 
 struct request {
@@ -955,8 +1006,8 @@ static CUresult launch(const struct request *r) {
     operation->launch = what;
     code = submit(stream, operation, false);
     if (code == SUCCESS) {
-        state.launched_shared = r->shared;
-        state.launched_cluster = cluster_size(r);
+        last_launch.shared = r->shared;
+        last_launch.cluster = cluster_size(r);
     }
     return code;
 }
