@@ -4,8 +4,8 @@
  * within one. Each function may be called by any thread, with no lock of Go's held, and releases Python's
  * lock while the library works. Handles are integers, as Go's collector must not take one for an
  * address in its heap. */
-#ifndef HALSTREAM_NPU_CALLS_H
-#define HALSTREAM_NPU_CALLS_H
+#ifndef HALSTREAM_ASCEND_CALLS_H
+#define HALSTREAM_ASCEND_CALLS_H
 
 #include <stdatomic.h>
 #include <stdint.h>

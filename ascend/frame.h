@@ -1,11 +1,23 @@
 /* The frame of a call: Python's lock released, the device's context current. */
-#ifndef HALSTREAM_NPU_FRAME_H
-#define HALSTREAM_NPU_FRAME_H
+#ifndef HALSTREAM_ASCEND_FRAME_H
+#define HALSTREAM_ASCEND_FRAME_H
 
+#include <stddef.h>
 #include <string.h>
 
 #include "calls.h"
-#include "gil.h"
+
+/* Defined by the extension; absent in Go's own tests, where there is no such lock. A call of the library
+ * may wait for room in a stream's queue, and a report thread of the program may need Python's lock. */
+extern void *halstream_unlock(void) __attribute__((weak));
+extern void halstream_relock(void *state) __attribute__((weak));
+
+static inline void *na_unlock(void) { return halstream_unlock ? halstream_unlock() : NULL; }
+
+static inline void na_relock(void *state)
+{
+    if (state != NULL) halstream_relock(state);
+}
 
 typedef struct {
     void *lock;

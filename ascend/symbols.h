@@ -1,6 +1,6 @@
 /* The library's functions, found at run time. Their types are those of this project's own headers. */
-#ifndef HALSTREAM_NPU_SYMBOLS_H
-#define HALSTREAM_NPU_SYMBOLS_H
+#ifndef HALSTREAM_ASCEND_SYMBOLS_H
+#define HALSTREAM_ASCEND_SYMBOLS_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,5 +1,7 @@
 /* Capture: the calls on a stream that captures become nodes of a graph and are not
  * executed, and some calls are forbidden. */
+#include "capture.h"
+#include "event.h"
 #include "graph.h"
 
 enum { GLOBAL = 0, THREAD_LOCAL = 1, RELAXED = 2 };
@@ -23,7 +25,7 @@ static bool unsafe(int function) {
 /* Whether a call asks about an event that a capture has: the call has a code of its own, in every mode. */
 static bool asks_captured(int function, uint64_t handle) {
     const struct event *event = function == FN_cuEventQuery || function == FN_cuEventSynchronize
-                                    ? table_get(&state.events, handle)
+                                    ? table_get(&events, handle)
                                     : NULL;
     return event != NULL && event->capture != NULL;
 }
@@ -45,107 +47,6 @@ CUresult capture_permits(int function, uint64_t handle) {
     return code;
 }
 
-/* Whether a capture is adding nodes to a graph: nobody can destroy that graph then. */
-bool captured_into(uint64_t graph) {
-    for (const struct capture *c = captures; c != NULL; c = c->next)
-        if (c->graph == graph)
-            return true;
-    return false;
-}
-
-/* Makes the captures of a context invalid; returns whether there is one. */
-bool capture_conflicts(const struct context *context, bool only_blocking) {
-    bool any = false;
-    for (struct stream *s = context->streams; s != NULL; s = s->next) {
-        if (s->capture == NULL || (only_blocking && !s->blocking))
-            continue;
-        s->capture->invalid = true;
-        any = true;
-    }
-    return any;
-}
-
-/* Fails a call that needs to know how far a stream is, if it captures. */
-CUresult capture_refuses(struct stream *stream) {
-    if (stream->capture == NULL)
-        return SUCCESS;
-    stream->capture->invalid = true;
-    return CAPTURE_UNSUPPORTED;
-}
-
-/* Fails a question about an event that was recorded last in a capture; during the capture it makes that invalid. */
-CUresult capture_asked(const struct event *event) {
-    if (event->capture == NULL)
-        return event->stale ? INVALID_VALUE : SUCCESS;
-    event->capture->invalid = true;
-    return CAPTURED_EVENT;
-}
-
-void set_tips(size_t **tips, size_t *count, const size_t *from, size_t from_count) {
-    size_t *copy = calloc(from_count + 1, sizeof *copy);
-    if (copy == NULL)
-        abort();
-    if (from_count > 0)
-        memcpy(copy, from, from_count * sizeof *copy);
-    free(*tips);
-    *tips = copy;
-    *count = from_count;
-}
-
-/* Takes an operation that was enqueued on a stream that captures, and its ownership. A
- * record is no node: it keeps the place for those who wait. */
-CUresult capture_take(struct stream *stream, struct operation *operation) {
-    struct program *program = stream->capture->program;
-    if (stream->capture->invalid) {
-        operation_free(operation);
-        return CAPTURE_INVALIDATED;
-    }
-    if (operation->kind == RECORD) {
-        set_tips(&operation->event->tips, &operation->event->tip_count, stream->tips, stream->tip_count);
-        operation_free(operation);
-        return SUCCESS;
-    }
-    if (operation->kind == COPY) { /* a launch reads the source, not the capture */
-        free(operation->copy.staged);
-        operation->copy.staged = NULL;
-    }
-    if (operation->kind == FREE) /* there is no memory of graphs: such a node does nothing */
-        operation->kind = WAIT;
-    CUresult code = program_add(program, operation, stream->tips, stream->tip_count);
-    if (code == SUCCESS)
-        set_tips(&stream->tips, &stream->tip_count, &(size_t){program->count - 1}, 1);
-    return code;
-}
-
-/* A wait of a capturing stream, or for a captured event: the stream joins the capture, and
- * its next node waits for the nodes before the record, too. */
-CUresult capture_join(struct stream *stream, const struct event *event) {
-    struct capture *capture = stream->capture;
-    if (event->capture == NULL || (capture != NULL && capture != event->capture)) {
-        capture->invalid = true;
-        if (event->capture != NULL)
-            event->capture->invalid = true;
-        return event->capture == NULL ? CAPTURE_ISOLATION : CAPTURE_MERGE;
-    }
-    if (event->capture->invalid)
-        return capture == NULL ? INVALID_VALUE : CAPTURE_INVALIDATED;
-    if (capture == NULL)
-        stream->tip_count = 0;
-    stream->capture = event->capture;
-    for (size_t i = 0; i < event->tip_count; i++) {
-        bool known = false;
-        for (size_t k = 0; k < stream->tip_count; k++)
-            known = known || stream->tips[k] == event->tips[i];
-        if (known)
-            continue;
-        stream->tips = realloc(stream->tips, (stream->tip_count + 1) * sizeof *stream->tips);
-        if (stream->tips == NULL)
-            abort();
-        stream->tips[stream->tip_count++] = event->tips[i];
-    }
-    return SUCCESS;
-}
-
 API cuThreadExchangeStreamCaptureMode(int *mode) {
     BEGIN(cuThreadExchangeStreamCaptureMode, 0);
     if (mode == NULL || *mode < GLOBAL || *mode > RELAXED)
@@ -157,7 +58,7 @@ API cuThreadExchangeStreamCaptureMode(int *mode) {
 }
 
 /* Begins a capture into a graph, or into a new one if that is 0. */
-CUresult begin_capture(CUstream handle, uint64_t graph, int mode, struct stream **found) {
+static CUresult begin_capture(CUstream handle, uint64_t graph, int mode, struct stream **found) {
     struct stream *stream;
     CUresult code = find_stream(handle, &stream);
     if (code != SUCCESS)
@@ -186,6 +87,8 @@ CUresult begin_capture(CUstream handle, uint64_t graph, int mode, struct stream 
         return code;
     }
     stream->tip_count = 0;
+    graph_captures(capture->graph, 1);
+    capture->recorder = &graph_recorder;
     capture->id = ++state.next_id;
     capture->first = capture->program->count;
     capture->thread = this_thread();
@@ -203,61 +106,15 @@ API cuStreamBeginCapture_v2(CUstream handle, int mode) {
     return end(begin_capture(handle, 0, mode, &stream));
 }
 
-CUresult node_begin(struct node_maker *m, uint64_t *node, uint64_t graph, const uint64_t *after, size_t count,
-                    CUcontext handle) {
-    struct program *program;
-    struct context *context;
-    CUresult code;
-    if (node == NULL || (count > 0 && after == NULL))
-        return INVALID_VALUE;
-    if ((code = find_graph(graph, &program)) != SUCCESS)
-        return code;
-    if (program->refs > 1)
-        return NOT_SUPPORTED; /* nodes are added before a graph is instantiated */
-    code = handle == 0 ? current_context(&context) : healthy_context(handle, &context);
-    if (code != SUCCESS)
-        return code;
-    size_t *tips = calloc(count + 1, sizeof *tips);
-    for (size_t i = 0; tips != NULL && i < count && code == SUCCESS; i++)
-        code = node_index(graph, after[i], &tips[i]);
-    struct stream *stream = tips == NULL ? NULL : stream_new(context, 1, 0, false);
-    struct capture *capture = calloc(1, sizeof *capture);
-    if (code == SUCCESS && (stream == NULL || capture == NULL))
-        code = OUT_OF_MEMORY;
-    if (code != SUCCESS) {
-        free(tips);
-        free(capture);
-        if (stream != NULL)
-            stream_close(stream);
-        return code;
-    }
-    stream->handle = table_put(&state.streams, stream);
-    stream->tips = tips;
-    stream->tip_count = count;
-    capture->program = program;
-    stream->capture = capture;
-    *m = (struct node_maker){graph, node, stream, capture};
-    return SUCCESS;
-}
-
-CUresult node_end(struct node_maker *m, CUresult code) {
-    if (code == SUCCESS)
-        *m->node = node_handle(m->graph, m->capture->program->count - 1);
-    m->stream->capture = NULL;
-    free(m->capture);
-    stream_close(m->stream);
-    return code;
-}
-
 static void forget(struct capture *capture) {
-    for (size_t i = 0; i < state.contexts.count; i++) {
-        struct context *context = state.contexts.items[i];
+    for (size_t i = 0; i < contexts.count; i++) {
+        struct context *context = contexts.items[i];
         for (struct stream *s = context == NULL ? NULL : context->streams; s != NULL; s = s->next)
             if (s->capture == capture)
                 s->capture = NULL;
     }
-    for (size_t i = 0; i < state.events.count; i++) {
-        struct event *event = state.events.items[i];
+    for (size_t i = 0; i < events.count; i++) {
+        struct event *event = events.items[i];
         if (event != NULL && event->capture == capture) {
             event->capture = NULL;
             event->stale = true;
@@ -269,6 +126,7 @@ static void forget(struct capture *capture) {
             break;
         }
     }
+    graph_captures(capture->graph, -1);
     if (!capture->borrowed)
         graph_drop(capture->graph); /* 0 once the caller has it */
     free(capture);
@@ -309,6 +167,7 @@ API cuStreamEndCapture(CUstream handle, uint64_t *graph) {
         code = CAPTURE_UNJOINED;
     if (code == SUCCESS) {
         *graph = capture->graph;
+        graph_captures(capture->graph, -1);
         if (!capture->borrowed)
             graph_give(capture->graph);
         capture->graph = 0;
@@ -332,4 +191,99 @@ API cuStreamIsCapturing(CUstream handle, int *status) {
         return end(INVALID_VALUE);
     *status = stream->capture == NULL ? 0 : stream->capture->invalid ? 2 : 1;
     return end(SUCCESS);
+}
+
+/* ---- What a capture holds so far, and which nodes its next one comes after. ---- */
+
+/* Makes nodes of a graph the ones that the next node of a stream comes after, or some more of them. */
+static CUresult set_dependencies(struct stream *stream, const uint64_t *nodes, size_t count, bool more) {
+    size_t kept = more ? stream->tip_count : 0, *tips = calloc(kept + count + 1, sizeof *tips);
+    CUresult code = tips == NULL ? OUT_OF_MEMORY : count > 0 && nodes == NULL ? INVALID_VALUE : SUCCESS;
+    if (kept > 0 && code == SUCCESS)
+        memcpy(tips, stream->tips, kept * sizeof *tips);
+    for (size_t i = 0; i < count && code == SUCCESS; i++)
+        code = node_index(stream->capture->graph, nodes[i], &tips[kept + i]);
+    if (code == SUCCESS)
+        set_tips(&stream->tips, &stream->tip_count, tips, kept + count);
+    free(tips);
+    return code;
+}
+
+API cuStreamBeginCaptureToGraph(CUstream handle, uint64_t graph, const uint64_t *after, const void *edges, size_t count,
+                                int mode) {
+    BEGIN(cuStreamBeginCaptureToGraph, handle);
+    struct stream *stream;
+    (void)edges;
+    if (graph == 0)
+        return end(INVALID_VALUE);
+    TRY(begin_capture(handle, graph, mode, &stream));
+    CUresult code = set_dependencies(stream, after, count, false);
+    if (code != SUCCESS)
+        capture_leave(stream);
+    return end(code);
+}
+
+static CUresult capture_info(CUstream handle, int *status, uint64_t *id, uint64_t *graph, const uint64_t **after,
+                             const void **edges, size_t *count) {
+    struct stream *stream;
+    CUresult code = find_stream(handle, &stream);
+    if (code != SUCCESS || status == NULL)
+        return code != SUCCESS ? code : INVALID_VALUE;
+    const struct capture *capture = stream->capture;
+    *status = capture == NULL ? 0 : capture->invalid ? 2 : 1;
+    if (capture == NULL || capture->invalid)
+        return SUCCESS;
+    if (id != NULL)
+        *id = capture->id;
+    if (graph != NULL)
+        *graph = capture->graph;
+    uint64_t *handles = calloc(2 * stream->tip_count + 1, sizeof *handles); /* and their edges, of 8 bytes each */
+    if (handles == NULL)
+        return OUT_OF_MEMORY;
+    for (size_t i = 0; i < stream->tip_count; i++)
+        handles[i] = node_handle(capture->graph, stream->tips[i]);
+    free(stream->tip_handles);
+    stream->tip_handles = handles;
+    if (after != NULL)
+        *after = handles;
+    if (edges != NULL)
+        *edges = handles + stream->tip_count;
+    if (count != NULL)
+        *count = stream->tip_count;
+    return SUCCESS;
+}
+
+API cuStreamGetCaptureInfo_v2(CUstream handle, int *status, uint64_t *id, uint64_t *graph, const uint64_t **after,
+                              size_t *count) {
+    BEGIN(cuStreamGetCaptureInfo_v2, handle);
+    return end(capture_info(handle, status, id, graph, after, NULL, count));
+}
+
+/* The data of each edge is zero. */
+API cuStreamGetCaptureInfo_v3(CUstream handle, int *status, uint64_t *id, uint64_t *graph, const uint64_t **after,
+                              const void **edges, size_t *count) {
+    BEGIN(cuStreamGetCaptureInfo_v3, handle);
+    return end(capture_info(handle, status, id, graph, after, edges, count));
+}
+
+static CUresult update_dependencies(CUstream handle, const uint64_t *nodes, size_t count, unsigned flags) {
+    struct stream *stream;
+    CUresult code = find_stream(handle, &stream);
+    if (code != SUCCESS || flags > 1)
+        return code != SUCCESS ? code : INVALID_VALUE;
+    if (stream->capture == NULL)
+        return ILLEGAL_STATE;
+    return stream->capture->invalid ? CAPTURE_INVALIDATED : set_dependencies(stream, nodes, count, flags == 0);
+}
+
+API cuStreamUpdateCaptureDependencies(CUstream handle, const uint64_t *nodes, size_t count, unsigned flags) {
+    BEGIN(cuStreamUpdateCaptureDependencies, handle);
+    return end(update_dependencies(handle, nodes, count, flags));
+}
+
+API cuStreamUpdateCaptureDependencies_v2(CUstream handle, const uint64_t *nodes, const void *edges, size_t count,
+                                         unsigned flags) {
+    BEGIN(cuStreamUpdateCaptureDependencies_v2, handle);
+    (void)edges;
+    return end(update_dependencies(handle, nodes, count, flags));
 }

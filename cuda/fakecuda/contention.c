@@ -1,6 +1,6 @@
 /* What calls of a driver wait for besides their own work: the lock of a context, and an idle
  * device. */
-#include "fakecuda.h"
+#include "contention.h"
 
 #include <stdio.h>
 
@@ -84,8 +84,8 @@ static void lock_context(struct context *context) {
     thread->locked = context;
 }
 
-/* Called at the end of each call, with the lock of the library held. */
-static void unlock_context(void) {
+/* At the end of each call. */
+void leave_context(void) {
     struct thread *thread = this_thread();
     struct context *context = thread->locked;
     if (context == NULL)
@@ -96,17 +96,11 @@ static void unlock_context(void) {
     context_unref(context);
 }
 
-CUresult end(CUresult code) {
-    unlock_context();
-    pthread_mutex_unlock(&state.lock);
-    return code;
-}
-
 /* Waits for the context's lock, and for its device where the function does that. */
 void enter_context(int function, uint64_t handle) {
     if (stopping[function])
         stop_here(function);
-    struct context *context = needs_no_context(function) ? NULL : context_of(handle);
+    struct context *context = needs_no_context(function) ? NULL : rules.context_of(handle);
     if (context == NULL)
         return;
     context->refs++;
@@ -123,7 +117,7 @@ void enter_context(int function, uint64_t handle) {
 
 /* A pool waits only when it has memory to give back. */
 void enter_trim(int device) {
-    struct context *context = state.devices[device].context;
+    struct context *context = devices[device].context;
     if (context == NULL || !atomic_load(&draining[FN_cuMemPoolTrimTo]))
         return;
     context->refs++;

@@ -1,180 +1,46 @@
-/* What tests control: counts of calls, faults, slow calls, settings. */
+/* What tests control: settings, commands, figures. */
+#include "capture.h"
+#include "contention.h"
+#include "device.h"
+#include "event.h"
 #include "graph.h"
+#include "memory.h"
+#include "module.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <strings.h>
 #include <sys/mman.h>
-#include <time.h>
-#include <unistd.h>
 
-struct state state = {
-    .lock = PTHREAD_MUTEX_INITIALIZER,
-    .contexts = {.kind = 0x51},
-    .streams = {.kind = 0x52},
-    .events = {.kind = 0x53},
-    .modules = {.kind = 0x54},
-    .functions = {.kind = 0x55},
-    .pools = {.kind = 0x56},
-    .libraries = {.kind = 0x57},
-    .kernels = {.kind = 0x58},
-};
-atomic_bool ended;
+#define MOST_CONNECTIONS 32
 
-struct fault {
-    struct fault *next;
-    unsigned long long at; /* the number of the call; 0: every call */
-    CUresult code;
-};
-
-static const char *const names[FN_COUNT] = {
-#define FUNCTION(name, base, version) [FN_##name] = #name,
-#include "functions.h"
-#undef FUNCTION
-};
-static const int versions[FN_COUNT] = {
-#define FUNCTION(name, base, version) [FN_##name] = version,
-#include "functions.h"
-#undef FUNCTION
-};
-static unsigned long long counts[FN_COUNT], absent;
-static atomic_ullong illegal; /* counted without the lock */
-static atomic_long slow[FN_COUNT];
-static atomic_ullong sleeping; /* calls that are slow now, and have done nothing yet */
-static struct fault *faults[FN_COUNT];
-static atomic_bool forked;
-static uint64_t resets;
-static FILE *calls; /* the log; NULL: none */
-
-bool in_forked_child(void) {
-    return atomic_load(&forked);
+/* The context that an object belongs to; the current one for other numbers. */
+static struct context *context_of(uint64_t handle) {
+    const struct stream *stream = table_get(&streams, handle);
+    const struct event *event = table_get(&events, handle);
+    if (stream != NULL)
+        return stream->context;
+    if (event != NULL)
+        return event->context;
+    struct context *context = table_get(&contexts, handle);
+    if (context == NULL && this_thread()->depth > 0)
+        context = table_get(&contexts, this_thread()->stack[this_thread()->depth - 1]);
+    return context;
 }
 
-int number_of(const char *name) {
-    for (int i = 0; i < FN_COUNT; i++)
-        if (strcmp(names[i], name) == 0)
-            return i;
-    return -1;
+static void fail(uint64_t handle, CUresult code) {
+    struct context *context = context_of(handle);
+    if (context != NULL)
+        poison(context, code);
 }
 
-const char *name_of(int function) {
-    return names[function];
-}
-
-uint64_t reset_count(void) {
-    return resets;
-}
-
-bool is_sticky(CUresult code) {
-    switch (code) {
-    case 214: case 220: case 700: case 702: case 710: case 714: case 715: case 716:
-    case 717: case 718: case 719: case 721: case 810: case 911:
-        return true;
-    }
-    return false;
-}
-
-static bool works_before_init(int function) {
-    return function == FN_cuInit || function == FN_cuDriverGetVersion || function == FN_cuGetProcAddress_v2 ||
-           function == FN_cuGetErrorName || function == FN_cuGetErrorString || function == FN_cuGetExportTable;
-}
-
-static CUresult fault_of(int function) {
-    CUresult code = SUCCESS;
-    for (struct fault *f = faults[function]; f != NULL; f = f->next)
-        if (f->at == 0 || f->at == counts[function])
-            code = f->code;
-    return code;
-}
-
-/* Starts a call. On success the lock is held. */
-CUresult begin(int function, uint64_t handle) {
-    if (atomic_load_explicit(&ended, memory_order_relaxed))
-        return DEINITIALIZED;
-    if (atomic_load_explicit(&forked, memory_order_relaxed))
-        return NOT_INITIALIZED;
-    struct thread *thread = this_thread();
-    if (thread->hosting) {
-        atomic_fetch_add(&illegal, 1);
-        return NOT_PERMITTED;
-    }
-    long microseconds = atomic_load_explicit(&slow[function], memory_order_relaxed);
-    if (microseconds > 0) {
-        struct timespec left = {microseconds / 1000000, microseconds % 1000000 * 1000};
-        atomic_fetch_add(&sleeping, 1);
-        while (nanosleep(&left, &left) != 0 && errno == EINTR) {
-        }
-        atomic_fetch_sub(&sleeping, 1);
-    }
-    pthread_mutex_lock(&state.lock);
-    if (thread->generation != resets) {
-        bool hosting = thread->hosting;
-        memset(thread, 0, sizeof *thread);
-        thread->generation = resets;
-        thread->hosting = hosting;
-    }
-    thread->function = function;
-    counts[function]++;
-    if (calls != NULL)
-        fprintf(calls, "%ld %s\n", (long)gettid(), names[function]);
-    if (versions[function] > state.settings.version) {
-        absent++;
-        return end(NOT_SUPPORTED);
-    }
-    if (faults[function] != NULL) {
-        CUresult code = fault_of(function);
-        if (code != SUCCESS) {
-            struct context *context = context_of(handle);
-            if (is_sticky(code) && context != NULL)
-                poison(context, code);
-            return end(code);
-        }
-    }
-    if (!state.initialized && !works_before_init(function))
-        return end(NOT_INITIALIZED);
-    CUresult code = capture_permits(function, handle);
-    if (code != SUCCESS)
-        return end(code);
-    enter_context(function, handle);
-    return SUCCESS;
-}
+const struct rules rules = {
+    .context_of = context_of, .fail = fail, .permits = capture_permits, .enter = enter_context, .leave = leave_context};
 
 /* ---- Settings ---- */
 
 static unsigned long long number(const char *name, unsigned long long otherwise) {
     const char *text = getenv(name);
     return text != NULL && *text ? strtoull(text, NULL, 0) : otherwise;
-}
-
-static void drop_faults(void) {
-    for (int i = 0; i < FN_COUNT; i++) {
-        while (faults[i] != NULL) {
-            struct fault *f = faults[i];
-            faults[i] = f->next;
-            free(f);
-        }
-    }
-}
-
-/* at is a number of a call; with a plus in front it counts from now. */
-static int add_fault(const char *name, const char *at, const char *code) {
-    int function = number_of(name);
-    struct fault *f = function < 0 ? NULL : calloc(1, sizeof *f);
-    if (f == NULL)
-        return -1;
-    f->at = strtoull(at + (*at == '+'), NULL, 10) + (*at == '+' ? counts[function] : 0);
-    f->code = atoi(code);
-    f->next = faults[function];
-    faults[function] = f;
-    return 0;
-}
-
-static int make_slow(const char *name, const char *microseconds) {
-    int function = number_of(name);
-    if (function < 0)
-        return -1;
-    atomic_store(&slow[function], atol(microseconds));
-    return 0;
 }
 
 /* Reads lists like "cuEventRecord:3:700,cuMemAlloc_v2:1:2". */
@@ -218,7 +84,7 @@ static void read_profile(struct settings *s) {
 }
 
 /* Called with the lock held, or before there is a second thread. */
-void read_settings(void) {
+static void read_settings(void) {
     struct settings *s = &state.settings;
     s->devices = (int)number("FAKECUDA_DEVICES", 2);
     if (s->devices > MAX_DEVICES)
@@ -232,8 +98,7 @@ void read_settings(void) {
         s->host_threads = 1;
     read_profile(s);
     drop_faults();
-    for (int i = 0; i < FN_COUNT; i++)
-        atomic_store(&slow[i], 0);
+    make_none_slow();
     read_list("FAKECUDA_FAULTS", true);
     read_list("FAKECUDA_SLOW", false);
 }
@@ -246,35 +111,15 @@ static void reset(void) {
     drop_graphs();
     drop_libraries();
     drop_contexts();
-    pool_drop_all();
+    pools_reset();
     close_devices();
-    struct table *const tables[] = {&state.contexts, &state.streams,   &state.events,
-                                    &state.modules,  &state.functions, &state.pools,
-                                    &state.libraries, &state.kernels};
-    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
-        table_clear(tables[i]);
-    memset(counts, 0, sizeof counts);
-    absent = 0;
-    state.dead_handles = 0;
-    state.looks = 0;
-    state.optional = false;
-    state.launched_shared = state.launched_cluster = 0;
-    atomic_store(&illegal, 0);
+    modules_reset();
+    table_clear(&events);
+    work_reset();
+    drop_counts();
     state.initialized = false;
-    state.device_count = 0;
-    resets++;
+    state.resets++;
     read_settings();
-}
-
-/* "log PATH" writes the thread and the name of each call into a file, "log off" closes it. */
-static int log_calls(const char *path) {
-    if (calls != NULL)
-        fclose(calls);
-    calls = NULL;
-    if (strcmp(path, "off") == 0)
-        return 0;
-    calls = fopen(path, "we");
-    return calls != NULL ? 0 : -1;
 }
 
 /* Executes one command. Returns 0, or -1 if it is unknown or names an unknown object. */
@@ -304,16 +149,16 @@ CONTROL int fakecuda_control(const char *command) {
         done = 0;
     } else if (strcmp(words[0], "queue") == 0 && words[1]) {
         state.settings.queue = (unsigned)strtoul(words[1], NULL, 10);
-        for (size_t i = 0; i < state.contexts.count; i++)
-            if (state.contexts.items[i] != NULL)
-                wake_all(state.contexts.items[i]);
+        for (size_t i = 0; i < contexts.count; i++)
+            if (contexts.items[i] != NULL)
+                wake_all(contexts.items[i]);
         done = 0;
     } else if (strcmp(words[0], "log") == 0 && words[1]) {
         done = log_calls(words[1]);
     } else if (strcmp(words[0], "poison") == 0 && words[2]) {
         int device = atoi(words[1]), code = atoi(words[2]);
-        if (device >= 0 && device < state.device_count && state.devices[device].context != NULL && code > 0) {
-            poison(state.devices[device].context, code);
+        if (device >= 0 && device < device_count && devices[device].context != NULL && code > 0) {
+            poison(devices[device].context, code);
             done = 0;
         }
     } else {
@@ -326,38 +171,29 @@ CONTROL int fakecuda_control(const char *command) {
 /* The number of calls of a function, or another figure; -1 of unsigned type
  * when there is none of that name. */
 CONTROL unsigned long long fakecuda_count(const char *name) {
-    unsigned long long total = 0, found = (unsigned long long)-1;
+    unsigned long long found = (unsigned long long)-1;
     pthread_mutex_lock(&state.lock);
-    for (int i = 0; i < FN_COUNT; i++)
-        total += counts[i];
     const struct { const char *name; unsigned long long value; } figures[] = {
-        {"total", total + atomic_load(&illegal)},
-        {"illegal", atomic_load(&illegal)},
-        {"absent", absent},
-        {"dead", state.dead_handles},
-        {"sleeping", atomic_load(&sleeping)},
         {"stopped", stopped_calls()},
-        {"looks", state.looks},
-        {"launched.shared", state.launched_shared},
-        {"launched.cluster", state.launched_cluster},
-        {"live.contexts", table_live(&state.contexts)},
-        {"live.streams", table_live(&state.streams)},
-        {"live.events", table_live(&state.events)},
+        {"looks", looks_in_vain()},
+        {"launched.shared", last_launch.shared},
+        {"launched.cluster", last_launch.cluster},
+        {"live.contexts", table_live(&contexts)},
+        {"live.streams", table_live(&streams)},
+        {"live.events", table_live(&events)},
         {"live.graphs", live_graphs()},
         {"live.executables", live_executables()},
-        {"live.modules", table_live(&state.modules)},
+        {"live.modules", live_modules()},
         {"live.pools", live_pools()},
-        {"live.memory", state.live_memory},
+        {"live.memory", live_blocks.memory},
         {"live.bytes", bytes_in_use()},
-        {"live.pinned", state.live_pinned},
-        {"live.registered", state.live_registered},
+        {"live.pinned", live_blocks.pinned},
+        {"live.registered", live_blocks.registered},
     };
     for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
         if (strcmp(figures[i].name, name) == 0)
             found = figures[i].value;
-    int function = number_of(name);
-    if (function >= 0)
-        found = counts[function];
+    count_of(name, &found);
     pthread_mutex_unlock(&state.lock);
     return found;
 }
@@ -385,10 +221,8 @@ static void in_child(void) {
 
 /* The handles of a driver are addresses of memory that is mapped, where it looks without a check. */
 static void reserve_handles(void) {
-    const struct table *const tables[] = {&state.contexts, &state.streams, &state.events, &state.modules,
-                                          &state.functions, &state.pools, &state.libraries, &state.kernels};
-    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
-        mmap((void *)(tables[i]->kind << KIND_SHIFT), RESERVED_HANDLES << SLOT_SHIFT, PROT_NONE,
+    for (uint64_t kind = CONTEXTS; kind <= KERNELS; kind++)
+        mmap((void *)(kind << KIND_SHIFT), RESERVED_HANDLES << SLOT_SHIFT, PROT_NONE,
              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
 }
 

@@ -1,5 +1,6 @@
 /* Copies and fills: the part during the call, and the part in stream order. */
 #include "graph.h"
+#include "memory.h"
 
 /* The struct of cuMemcpy2DAsync_v2, as callers lay it out. */
 struct plane {
@@ -25,11 +26,66 @@ enum direction { ANY, TO_DEVICE, TO_HOST, ON_DEVICE };
 /* How long the call blocks. */
 enum until { GIVEN, DONE };
 
+#define STAGED_MOST (1 << 20)
 #define MOST_PITCH 0x7fffffffu /* bytes from row to row */
 
 static uint64_t extent(uint64_t width, uint64_t height, uint64_t pitch) {
     return (height - 1) * pitch + width;
 }
+
+/* ---- In stream order ---- */
+
+/* Finds the bytes of a copy; memory that was freed in the meantime is a fault. */
+static char *bytes_at(uint64_t address, uint64_t size, bool pageable) {
+    if (pageable)
+        return (char *)(uintptr_t)address;
+    pthread_mutex_lock(&state.lock);
+    char *bytes = reach(NULL, address, size);
+    pthread_mutex_unlock(&state.lock);
+    return bytes;
+}
+
+static CUresult run_copy(struct stream *stream, struct operation *operation) {
+    const struct copy *copy = &operation->copy;
+    (void)stream;
+    uint64_t last = copy->height - 1;
+    char *to = bytes_at(copy->to, last * copy->to_pitch + copy->width, copy->to_pageable);
+    const char *from = copy->staged;
+    if (from == NULL)
+        from = bytes_at(copy->from, last * copy->from_pitch + copy->width, copy->from_pageable);
+    if (to == NULL || from == NULL)
+        return ILLEGAL_ADDRESS;
+    for (uint64_t row = 0; row < copy->height; row++)
+        memmove(to + row * copy->to_pitch, from + row * copy->from_pitch, copy->width);
+    return SUCCESS;
+}
+
+static CUresult run_fill(struct stream *stream, struct operation *operation) {
+    const struct fill *fill = &operation->fill;
+    (void)stream;
+    void *to = bytes_at(fill->to, fill->count * fill->width, false);
+    if (to == NULL)
+        return ILLEGAL_ADDRESS;
+    if (fill->width == 1) {
+        memset(to, (int)fill->value, fill->count);
+    } else if (fill->width == 2) {
+        for (uint64_t i = 0; i < fill->count; i++)
+            ((uint16_t *)to)[i] = (uint16_t)fill->value;
+    } else {
+        for (uint64_t i = 0; i < fill->count; i++)
+            ((uint32_t *)to)[i] = fill->value;
+    }
+    return SUCCESS;
+}
+
+static void drop_copy(struct operation *operation) {
+    free(operation->copy.staged);
+}
+
+static const struct kind copy_kind = {.node = 1, .leaves_early = true, .run = run_copy, .drop = drop_copy};
+static const struct kind fill_kind = {.node = 2, .leaves_early = true, .run = run_fill};
+
+/* ---- Copies ---- */
 
 /* The source of a small copy from pageable memory is read during the call; that of a
  * large one, too, but the call first waits for the stream. Copies to pageable memory,
@@ -54,11 +110,11 @@ static CUresult copy(CUstream handle, struct copy what, enum direction direction
     if ((what.to_pageable && (direction == TO_DEVICE || direction == ON_DEVICE)) ||
         (what.from_pageable && (direction == TO_HOST || direction == ON_DEVICE)))
         return INVALID_VALUE;
-    struct operation *operation = operation_new(COPY);
+    struct operation *operation = operation_new(&copy_kind);
     if (operation == NULL)
         return OUT_OF_MEMORY;
     bool wait = what.to_pageable || (to != DEVICE_MEMORY && from != DEVICE_MEMORY);
-    if (what.from_pageable && !wait) {
+    if (what.from_pageable && !wait && stream->capture == NULL) { /* a launch reads the source, not the capture */
         if (what.height == 1 && what.width <= STAGED_MOST && (what.staged = malloc(what.width)) != NULL)
             memcpy(what.staged, (const void *)(uintptr_t)what.from, what.width);
         else
@@ -74,8 +130,6 @@ static struct copy line(uint64_t to, uint64_t from, size_t size) {
     return (struct copy){.to = to, .from = from, .width = size, .height = 1, .to_pitch = size,
         .from_pitch = size};
 }
-
-#define HINT(stream) ((stream) > STREAM_PER_THREAD ? (stream) : 0)
 
 API cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream) {
     BEGIN(cuMemcpyAsync, HINT(stream));
@@ -220,7 +274,7 @@ static CUresult fill(CUdeviceptr to, uint32_t value, uint32_t width, size_t coun
     enum where where = classify(to, count * width, &bad);
     if (where == UNKNOWN_MEMORY || (stream->capture == NULL && !graph_memory_reached(to, count * width)))
         return INVALID_VALUE;
-    struct operation *operation = operation_new(FILL);
+    struct operation *operation = operation_new(&fill_kind);
     if (operation == NULL)
         return OUT_OF_MEMORY;
     operation->fill = (struct fill){.to = to, .count = count, .value = value, .width = width};

@@ -1,17 +1,12 @@
 /* Events: a place in a stream, and the time when it was reached. */
-#include "fakecuda.h"
-
-#include <time.h>
+#include "event.h"
+#include "memory.h"
 
 #define BLOCKING_SYNC 1u
 #define DISABLE_TIMING 2u
 #define INTERPROCESS 4u
 
-uint64_t now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
+struct table events = {.kind = EVENTS, .name = "event"};
 
 void event_unref(struct event *event) {
     if (--event->refs > 0)
@@ -34,7 +29,7 @@ static void stamp(struct event *event) {
 }
 
 /* Called when a stream reaches a record, unless a later record has replaced it. */
-void event_reached(struct stream *stream, struct operation *operation) {
+static void record_reached(struct stream *stream, struct operation *operation) {
     struct event *event = operation->event;
     if (event->on != stream || event->seq != operation->seq)
         return;
@@ -42,9 +37,15 @@ void event_reached(struct stream *stream, struct operation *operation) {
     forget_place(event);
 }
 
+static void record_drop(struct operation *operation) {
+    event_unref(operation->event);
+}
+
+const struct kind record_kind = {.node = 5, .reached = record_reached, .drop = record_drop};
+
 /* Calls on events of a poisoned context fail with its code. */
 static CUresult find_event(CUevent handle, struct event **event) {
-    *event = table_find(&state.events, handle);
+    *event = table_find(&events, handle);
     return *event == NULL ? INVALID_HANDLE : atomic_load(&(*event)->context->error);
 }
 
@@ -62,7 +63,7 @@ API cuEventCreate(CUevent *handle, unsigned int flags) {
     event->context = context;
     event->flags = flags;
     event->refs = 1;
-    *handle = event->handle = table_put(&state.events, event);
+    *handle = event->handle = table_put(&events, event);
     return end(SUCCESS);
 }
 
@@ -70,10 +71,51 @@ API cuEventDestroy_v2(CUevent handle) {
     BEGIN(cuEventDestroy_v2, handle);
     struct event *event;
     TRY(find_event(handle, &event));
-    table_drop(&state.events, handle);
+    table_drop(&events, handle);
     event_unref(event);
     return end(SUCCESS);
 }
+
+/* ---- Captures ---- */
+
+/* Fails a question about an event that was recorded last in a capture; during the capture it makes that invalid. */
+static CUresult capture_asked(const struct event *event) {
+    if (event->capture == NULL)
+        return event->stale ? INVALID_VALUE : SUCCESS;
+    event->capture->invalid = true;
+    return CAPTURED_EVENT;
+}
+
+/* A wait of a capturing stream, or for a captured event: the stream joins the capture, and
+ * its next node waits for the nodes before the record, too. */
+static CUresult capture_join(struct stream *stream, const struct event *event) {
+    struct capture *capture = stream->capture;
+    if (event->capture == NULL || (capture != NULL && capture != event->capture)) {
+        capture->invalid = true;
+        if (event->capture != NULL)
+            event->capture->invalid = true;
+        return event->capture == NULL ? CAPTURE_ISOLATION : CAPTURE_MERGE;
+    }
+    if (event->capture->invalid)
+        return capture == NULL ? INVALID_VALUE : CAPTURE_INVALIDATED;
+    if (capture == NULL)
+        stream->tip_count = 0;
+    stream->capture = event->capture;
+    for (size_t i = 0; i < event->tip_count; i++) {
+        bool known = false;
+        for (size_t k = 0; k < stream->tip_count; k++)
+            known = known || stream->tips[k] == event->tips[i];
+        if (known)
+            continue;
+        stream->tips = realloc(stream->tips, (stream->tip_count + 1) * sizeof *stream->tips);
+        if (stream->tips == NULL)
+            abort();
+        stream->tips[stream->tip_count++] = event->tips[i];
+    }
+    return SUCCESS;
+}
+
+/* ---- Records and waits ---- */
 
 static void set_recorded(struct event *event, struct capture *capture) {
     event->recorded = true;
@@ -84,15 +126,16 @@ static void set_recorded(struct event *event, struct capture *capture) {
 /* Enqueues a record; on an idle stream it is done at once. */
 static CUresult record(struct event *event, struct stream *stream, struct operation *operation) {
     if (operation == NULL && stream->queue == NULL && stream->capture == NULL && stream_idle(stream)) {
-        state.moves++;
+        moves++;
         stamp(event);
         forget_place(event);
         set_recorded(event, NULL);
         return SUCCESS;
     }
-    if (operation == NULL && (operation = operation_new(RECORD)) == NULL)
+    if (operation == NULL && (operation = operation_new(&record_kind)) == NULL)
         return OUT_OF_MEMORY;
     operation->event = event;
+    operation->unseen = held_up_by_order(stream);
     event->refs++;
     struct capture *capture = stream->capture;
     CUresult code = submit(stream, operation, false);
@@ -136,7 +179,7 @@ API cuStreamWaitEvent(CUstream stream_handle, CUevent handle, unsigned int flags
     /* On the legacy stream a wait for a completed event still keeps the order with blocking streams. */
     if (event->on == NULL && (!event->recorded || stream != stream->context->legacy))
         return end(SUCCESS);
-    struct operation *wait = operation_new(WAIT);
+    struct operation *wait = operation_new(&wait_kind);
     if (wait == NULL)
         return end(OUT_OF_MEMORY);
     if (event->on != NULL)
@@ -209,7 +252,7 @@ API cuCtxRecordEvent(CUcontext context_handle, CUevent handle) {
         return end(INVALID_HANDLE);
     if (capture_conflicts(context, false))
         return end(CAPTURE_UNSUPPORTED);
-    struct operation *operation = operation_new(RECORD);
+    struct operation *operation = operation_new(&record_kind);
     if (operation == NULL)
         return end(OUT_OF_MEMORY);
     for (struct stream *s = context->streams; s != NULL; s = s->next)
@@ -229,7 +272,7 @@ API cuCtxWaitEvent(CUcontext context_handle, CUevent handle) {
         return end(SUCCESS);
     if (capture_conflicts(context, false))
         return end(CAPTURE_UNSUPPORTED);
-    struct operation *wait = operation_new(WAIT);
+    struct operation *wait = operation_new(&wait_kind);
     if (wait == NULL)
         return end(OUT_OF_MEMORY);
     operation_after(wait, event->on, event->seq);
@@ -237,7 +280,7 @@ API cuCtxWaitEvent(CUcontext context_handle, CUevent handle) {
     for (struct stream *s = context->streams; s != NULL; s = s->next) {
         if (s == context->gate || s == context->fence || s->closed)
             continue;
-        wait = operation_new(WAIT);
+        wait = operation_new(&wait_kind);
         if (wait == NULL)
             return end(OUT_OF_MEMORY);
         operation_after(wait, context->gate, context->gate->enqueued);

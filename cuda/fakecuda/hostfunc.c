@@ -1,5 +1,5 @@
 /* Host functions: those of a context run one after the other, on few threads. */
-#include "fakecuda.h"
+#include "graph.h"
 
 static void *host_thread(void *argument) {
     struct context *context = argument;
@@ -50,7 +50,8 @@ static void unlist(struct context *context, struct job *job) {
 
 /* Called by the thread of a stream, and returns when the function has ended. A function
  * that has not started when the context is poisoned never does. */
-CUresult run_host_function(struct stream *stream, struct job *job) {
+static CUresult run(struct stream *stream, struct operation *operation) {
+    struct job *job = &operation->job;
     struct context *context = stream->context;
     pthread_mutex_lock(&state.lock);
     if (atomic_load(&context->error) != SUCCESS)
@@ -79,6 +80,8 @@ CUresult run_host_function(struct stream *stream, struct job *job) {
     return end(SUCCESS);
 }
 
+static const struct kind host_kind = {.node = 3, .of_host = true, .not_in_bodies = true, .run = run};
+
 API cuLaunchHostFunc(CUstream handle, void (*function)(void *), void *argument) {
     BEGIN(cuLaunchHostFunc, handle > STREAM_PER_THREAD ? handle : 0);
     struct stream *stream;
@@ -86,10 +89,30 @@ API cuLaunchHostFunc(CUstream handle, void (*function)(void *), void *argument) 
     TRY(make_room(stream));
     if (function == NULL)
         return end(INVALID_VALUE);
-    struct operation *operation = operation_new(HOST_FUNCTION);
+    struct operation *operation = operation_new(&host_kind);
     if (operation == NULL)
         return end(OUT_OF_MEMORY);
     operation->job.function = function;
     operation->job.argument = argument;
     return end(submit(stream, operation, false));
+}
+
+struct host_params {
+    void (*function)(void *);
+    void *argument;
+};
+
+API cuGraphAddHostNode(uint64_t *node, uint64_t graph, const uint64_t *after, size_t count,
+                       const struct host_params *params) {
+    BEGIN(cuGraphAddHostNode, 0);
+    struct node_maker m;
+    if (params == NULL || params->function == NULL)
+        return end(INVALID_VALUE);
+    TRY(node_begin(&m, node, graph, after, count, 0));
+    struct operation *operation = operation_new(&host_kind);
+    if (operation == NULL)
+        return end(node_end(&m, OUT_OF_MEMORY));
+    operation->job.function = params->function;
+    operation->job.argument = params->argument;
+    return end(node_end(&m, submit(m.stream, operation, false)));
 }

@@ -1,5 +1,6 @@
 /* Stream memory operations: a stream writes a word, or waits for a value. */
 #include "graph.h"
+#include "memory.h"
 
 #include <sched.h>
 #include <time.h>
@@ -64,7 +65,7 @@ static void wait_until(struct stream *stream, const struct memory_op *op, const 
     pthread_mutex_unlock(&state.lock);
 }
 
-CUresult run_memory_ops(struct stream *stream, const struct operation *operation) {
+static CUresult run(struct stream *stream, struct operation *operation) {
     for (unsigned i = 0; i < operation->memory.count; i++) {
         const struct memory_op *op = &operation->memory.ops[i];
         if (op->operation == FLUSH || op->operation == BARRIER)
@@ -85,6 +86,12 @@ CUresult run_memory_ops(struct stream *stream, const struct operation *operation
     }
     return SUCCESS;
 }
+
+static void drop(struct operation *operation) {
+    free(operation->memory.ops);
+}
+
+static const struct kind memory_ops_kind = {.node = 12, .not_in_bodies = true, .run = run, .drop = drop};
 
 static CUresult check(const struct memory_op *op) {
     bool bad, waits = op->operation == WAIT_32 || op->operation == WAIT_64;
@@ -115,7 +122,7 @@ static CUresult batch(CUstream handle, const struct parameters *list, unsigned c
     if (list == NULL || count > 256)
         return INVALID_VALUE;
     struct memory_op *ops = calloc(count, sizeof *ops);
-    struct operation *operation = operation_new(MEMORY_OPS);
+    struct operation *operation = operation_new(&memory_ops_kind);
     if (ops == NULL || operation == NULL)
         code = OUT_OF_MEMORY;
     for (unsigned i = 0; i < count && code == SUCCESS; i++) {

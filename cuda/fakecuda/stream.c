@@ -1,71 +1,6 @@
 /* The functions of streams. */
-#include "fakecuda.h"
-
-static pthread_key_t own_streams;
-static pthread_once_t own_streams_once = PTHREAD_ONCE_INIT;
-
-/* Closes the default streams of a thread that ends. */
-static void thread_ends(void *value) {
-    struct thread *thread = value;
-    if (atomic_load(&ended))
-        return;
-    pthread_mutex_lock(&state.lock);
-    for (int i = 0; i < MAX_DEVICES; i++) {
-        struct stream *stream = thread->own[i];
-        thread->own[i] = NULL;
-        /* A reset has freed the streams of the generation before. */
-        if (stream == NULL || thread->generation != reset_count())
-            continue;
-        if (!stream->closed)
-            stream_close(stream);
-        stream_unref(stream);
-    }
-    pthread_mutex_unlock(&state.lock);
-}
-
-static void make_key(void) {
-    pthread_key_create(&own_streams, thread_ends);
-}
-
-/* The default stream of this thread in its current context. */
-static CUresult own_stream(struct context *context, struct stream **found) {
-    struct thread *thread = this_thread();
-    struct stream *stream = thread->own[context->device];
-    if (stream != NULL && stream->context != context) {
-        stream_unref(stream);
-        stream = NULL;
-    }
-    if (stream == NULL) {
-        pthread_once(&own_streams_once, make_key);
-        pthread_setspecific(own_streams, thread);
-        stream = stream_new(context, 0, LEAST_PRIORITY, true);
-        if (stream == NULL)
-            return OUT_OF_MEMORY;
-        queue_deal(stream);
-        stream_ref(stream);
-    }
-    thread->own[context->device] = stream;
-    *found = stream;
-    return SUCCESS;
-}
-
-/* Finds a stream by its handle, or by a predefined handle in the current context. Fails
- * with the code of a poisoned context. */
-CUresult find_stream(CUstream handle, struct stream **stream) {
-    struct context *context;
-    CUresult code;
-    if (handle <= STREAM_PER_THREAD) {
-        if ((code = current_context(&context)) != SUCCESS)
-            return code;
-        if (handle == STREAM_PER_THREAD)
-            return own_stream(context, stream);
-        *stream = context->legacy;
-        /* Work there would wait for the blocking streams, one of which captures. */
-        return capture_conflicts(context, true) ? CAPTURE_IMPLICIT : SUCCESS;
-    }
-    *stream = table_find(&state.streams, handle);
-    return *stream == NULL ? INVALID_HANDLE : atomic_load(&(*stream)->context->error);
-}
+#include "capture.h"
+#include "memory.h"
 
 static CUresult create(CUstream *handle, unsigned flags, int priority) {
     struct context *context;
@@ -81,10 +16,10 @@ static CUresult create(CUstream *handle, unsigned flags, int priority) {
     struct stream *stream = stream_new(context, flags, priority, flags == 0);
     if (stream == NULL)
         return OUT_OF_MEMORY;
-    queue_deal(stream);
-    *handle = stream->handle = table_put(&state.streams, stream);
+    stream_deal(stream);
+    *handle = stream->handle = table_put(&streams, stream);
     if (context->gate->completed < context->gate->enqueued) {
-        struct operation *wait = operation_new(WAIT);
+        struct operation *wait = operation_new(&wait_kind);
         if (wait == NULL)
             return OUT_OF_MEMORY;
         operation_after(wait, context->gate, context->gate->enqueued);
@@ -113,6 +48,14 @@ API cuStreamDestroy_v2(CUstream handle) {
     capture_leave(stream);
     stream_close(stream);
     return end(SUCCESS);
+}
+
+/* Fails a call that needs to know how far a stream is, if it captures. */
+static CUresult capture_refuses(struct stream *stream) {
+    if (stream->capture == NULL)
+        return SUCCESS;
+    stream->capture->invalid = true;
+    return CAPTURE_UNSUPPORTED;
 }
 
 API cuStreamQuery(CUstream handle) {

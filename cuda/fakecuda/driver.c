@@ -1,5 +1,125 @@
-/* Names of codes, and functions by name. */
-#include "fakecuda.h"
+/* The library itself: its beginning and its end, its functions by name, and the names of codes. */
+#include "memory.h"
+
+#include <sys/mman.h>
+#include <time.h>
+
+#define LONGEST_MS 2000
+
+/* ---- The end of the process: pinned memory is unmapped while threads of the program may still run ---- */
+
+/* Called at exit, after what the program has registered since cuInit. */
+static void leave(void) {
+    atomic_store(&ended, true);
+    if (!state.settings.unmap_at_exit || atomic_load(&forked))
+        return;
+    pthread_mutex_lock(&state.lock);
+    for (size_t i = 0; i < contexts.count; i++)
+        if (contexts.items[i] != NULL)
+            poison(contexts.items[i], DEINITIALIZED); /* which ends the waits of streams */
+    pthread_mutex_unlock(&state.lock);
+    for (int i = 0; i < LONGEST_MS && anything_executes(); i++)
+        nanosleep(&(struct timespec){0, 1000000}, NULL);
+    if (anything_executes())
+        return; /* a host function of the program, for instance */
+    for (size_t i = 0; i < block_count; i++)
+        if (blocks[i]->where == PINNED_MEMORY)
+            (void)mprotect((void *)(uintptr_t)blocks[i]->address, (blocks[i]->size + 4095) & ~4095ull, PROT_NONE);
+    /* To take a device down takes a while, in which the threads of the program run on. */
+    nanosleep(&(struct timespec){0, 50000000}, NULL);
+}
+
+static void watch_exit(void) {
+    static bool watched;
+    if (!watched)
+        watched = atexit(leave) == 0;
+}
+
+/* ---- Its beginning ---- */
+
+API cuInit(unsigned int flags) {
+    BEGIN(cuInit, 0);
+    if (flags != 0)
+        return end(INVALID_VALUE);
+    if (state.initialized)
+        return end(SUCCESS);
+    TRY(open_devices());
+    if (device_count == 0)
+        return end(NO_DEVICE);
+    state.initialized = true;
+    watch_exit();
+    return end(SUCCESS);
+}
+
+API cuDriverGetVersion(int *version) {
+    BEGIN(cuDriverGetVersion, 0);
+    if (version == NULL)
+        return end(INVALID_VALUE);
+    *version = state.settings.version;
+    return end(SUCCESS);
+}
+
+/* Tables of functions that are in no header. Clients of the vendor that need one do not run here;
+ * others ask, and do without. */
+API cuGetExportTable(const void **table, const unsigned char *id) {
+    BEGIN(cuGetExportTable, 0);
+    if (table == NULL || id == NULL)
+        return end(INVALID_VALUE);
+    *table = NULL;
+    return end(NOT_FOUND);
+}
+
+/* There is no profiler, and nothing to turn on. */
+API cuProfilerStart(void) {
+    BEGIN(cuProfilerStart, 0);
+    struct context *context;
+    return end(current_context(&context));
+}
+
+API cuProfilerStop(void) {
+    BEGIN(cuProfilerStop, 0);
+    struct context *context;
+    return end(current_context(&context));
+}
+
+/* ---- Functions by name ---- */
+
+/* Where each function is. They have types of their own, so they are declared as data of their names. */
+#define FUNCTION(name, base, version) extern const char at_##name[] __asm__(#name);
+#include "functions.h"
+#undef FUNCTION
+
+static const struct { const char *base; int version; void *address; } functions[] = {
+#define FUNCTION(name, base, version) {base, version, (void *)(uintptr_t)at_##name},
+#include "functions.h"
+#undef FUNCTION
+};
+
+/* The status is 2 for a name whose version is newer than requested, and 1 for one that
+ * the driver lacks; the call succeeds in any case. */
+API cuGetProcAddress_v2(const char *symbol, void **found, int version, uint64_t flags, int *status) {
+    BEGIN(cuGetProcAddress_v2, 0);
+    if (symbol == NULL || found == NULL || flags > 2)
+        return end(INVALID_VALUE);
+    int best = 0, result = 1;
+    *found = NULL;
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+        if (strcmp(functions[i].base, symbol) != 0 || functions[i].version > state.settings.version)
+            continue;
+        if (functions[i].version > version) {
+            result = result == 1 ? 2 : result;
+        } else if (functions[i].version > best) {
+            best = functions[i].version;
+            *found = functions[i].address;
+            result = 0;
+        }
+    }
+    if (status != NULL)
+        *status = result;
+    return end(SUCCESS);
+}
+
+/* ---- Names of codes ---- */
 
 static const struct { int code; const char *name, *text; } codes[] = {
     {0, "CUDA_SUCCESS", "no error"},
