@@ -15,6 +15,7 @@ import (
 
 	"halstream/hal/addrmap"
 	"halstream/hal/driver"
+	"halstream/hal/vendor"
 )
 
 // Device is one NPU. Its primary context, which all libraries of the process share, is taken at the first
@@ -248,11 +249,11 @@ func (d *Device) release() {
 // awaitTasks waits until no task on a host thread uses memory of the program. It reports false after limit
 // nanoseconds, or after a signal.
 func (d *Device) awaitTasks(limit int64) bool {
-	for clock := stopwatch(); d.working.Load() > 0; {
+	for clock := vendor.Stopwatch(); d.working.Load() > 0; {
 		if limit >= 0 && clock() >= limit {
 			return false
 		}
-		if C.na_pause() != 0 && limit >= 0 {
+		if pause() && limit >= 0 {
 			return false
 		}
 	}
@@ -261,7 +262,7 @@ func (d *Device) awaitTasks(limit int64) bool {
 
 // awaitIdle waits until no stream has work. It reports false after limit nanoseconds.
 func (d *Device) awaitIdle(limit int64) bool {
-	for clock := stopwatch(); d.Pending() > 0; C.na_pause() {
+	for clock := vendor.Stopwatch(); d.Pending() > 0; pause() {
 		if clock() >= limit {
 			return false
 		}

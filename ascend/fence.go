@@ -9,7 +9,8 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
-	"time"
+
+	"halstream/hal/vendor"
 )
 
 // mark is an event of the library with a reference count: several points and streams refer to its
@@ -106,7 +107,7 @@ func (p *point) Wait(limit int64) bool {
 	}
 	const doing = "synchronize"
 	d := p.mark.dev
-	for clock := stopwatch(); ; {
+	for clock := vendor.Stopwatch(); ; {
 		if d.unusable() {
 			return d.awaitTasks(limit) && p.finish()
 		}
@@ -123,7 +124,7 @@ func (p *point) Wait(limit int64) bool {
 			if d.unusable() {
 				continue
 			}
-			C.na_pause()
+			pause()
 		}
 		if limit >= 0 {
 			if s.code != codeNotReady && clock() < limit {
@@ -184,9 +185,3 @@ func (p *point) drop() bool {
 type reachedPoint struct{}
 
 func (reachedPoint) Wait(int64) bool { return true }
-
-// stopwatch returns a function that returns the nanoseconds since this call.
-func stopwatch() func() int64 {
-	start := time.Now()
-	return func() int64 { return int64(time.Since(start)) }
-}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"halstream/hal/driver"
+	"halstream/hal/vendor"
 )
 
 // Stream is a stream of the library. It counts the operations that were enqueued, and how many of them are known
@@ -115,8 +116,8 @@ func (s *Stream) enqueue(tag driver.Tag, doing string, f func() error) (err erro
 		return err
 	}
 	defer s.finish()
-	held := s.dev.drv.follow(tag)
-	defer func() { s.dev.drv.followed(tag, held, err) }()
+	e := s.dev.drv.follow(tag)
+	defer func() { e.End(err) }()
 	if err := s.join(doing); err != nil {
 		return err
 	}
@@ -232,7 +233,7 @@ type queriedPoint struct {
 
 // Wait implements driver.Point.
 func (p *queriedPoint) Wait(limit int64) bool {
-	for clock := stopwatch(); ; {
+	for clock := vendor.Stopwatch(); ; {
 		if p.stream.dev.unusable() {
 			return p.stream.dev.awaitTasks(limit)
 		}
@@ -240,7 +241,7 @@ func (p *queriedPoint) Wait(limit int64) bool {
 		if done || p.stream.reached.Load() > p.place {
 			return true
 		}
-		if limit >= 0 && clock() >= limit || C.na_pause() != 0 && limit >= 0 {
+		if limit >= 0 && clock() >= limit || pause() && limit >= 0 {
 			return false
 		}
 	}
@@ -322,7 +323,7 @@ type queriedTail struct{ stream *Stream }
 
 // Wait implements driver.Point.
 func (p *queriedTail) Wait(limit int64) bool {
-	for clock := stopwatch(); ; {
+	for clock := vendor.Stopwatch(); ; {
 		p.stream.mu.Lock()
 		tail := p.stream.tail
 		p.stream.mu.Unlock()
@@ -332,7 +333,7 @@ func (p *queriedTail) Wait(limit int64) bool {
 		if p.stream.dev.unusable() {
 			return true
 		}
-		if limit >= 0 && clock() >= limit || C.na_pause() != 0 && limit >= 0 {
+		if limit >= 0 && clock() >= limit || pause() && limit >= 0 {
 			return false
 		}
 	}
@@ -374,21 +375,6 @@ func (s *Stream) forget() {
 		tail.drop()
 	}
 }
-
-// turn lets one thread at a time enqueue what listeners follow: the library does not say in which order it has
-// taken two calls that overlap.
-// It counts how often it was taken and given: odd while it is taken.
-type turn struct{ count atomic.Uint64 }
-
-func (t *turn) try() bool {
-	n := t.count.Load()
-	return n%2 == 0 && t.count.CompareAndSwap(n, n+1)
-}
-
-// turnLimitNS bounds how long a thread waits for one and the same holder of the turn. The holder may be in a call of the
-// library that waits for the program, because the queue of a stream is full, and the program may need the waiting thread
-// for that. The order of such calls is that of their returns. The wait for many holders, one after the other, has no limit.
-const turnLimitNS = 1_000_000_000
 
 // join brings a stream in order with the legacy default stream before its next operation: an ordered stream
 // comes after what was enqueued on the legacy one, and that one after what was enqueued on all ordered streams. AscendCL's
@@ -465,8 +451,8 @@ func (s *Stream) Last() uint64 { return s.enqueued.Load() }
 
 // Mark implements driver.Stream.
 func (s *Stream) Mark(tag driver.Tag) uint64 {
-	held := s.dev.drv.follow(tag)
-	defer s.dev.drv.followed(tag, held, nil)
+	e := s.dev.drv.follow(tag)
+	defer e.End(nil)
 	if s.begin("mark") == nil {
 		_ = s.join("mark") // where it is refused, the next operation tries again
 		s.finish()
@@ -622,7 +608,7 @@ func (s *Stream) lineOf(doing string) (*C.na_line, error) {
 		return found, nil
 	}
 	for !s.subscribing.CompareAndSwap(false, true) {
-		C.na_pause() // with Python's lock released, which the other thread may need
+		pause() // with Python's lock released, which the other thread may need
 	}
 	defer s.subscribing.Store(false)
 	if found := line(); found != nil {

@@ -150,7 +150,7 @@ func (s *Stream) task(doing, title string, work, drop func()) error {
 // HostFunc implements driver.Stream.
 func (s *Stream) HostFunc(f driver.HostFunc) (err error) {
 	op := s.follow(f.Tag, nil)
-	defer func() { op.end(s.dev.drv, err) }()
+	defer func() { op.End(err) }()
 	h := &held{what: C.HS_HOLD, title: fmt.Sprintf("function %d", f.Token)}
 	if f.Passing {
 		h.what = C.HS_PASS
@@ -202,7 +202,7 @@ func (c completer) Complete(err *driver.Error) (kept bool) {
 // Gate implements driver.Stream.
 func (s *Stream) Gate(id uint64, tag driver.Tag) (_ driver.Gate, err error) {
 	f := s.follow(tag, nil)
-	defer func() { f.end(s.dev.drv, err) }()
+	defer func() { f.End(err) }()
 	s.dev.prepareKernels()
 	h := &held{what: C.HS_GATE, title: fmt.Sprintf("gate %d", id), run: func() {}, drop: func() {}}
 	if err := s.hold(h, "gate"); err != nil {

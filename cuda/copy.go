@@ -27,7 +27,7 @@ func (s *Stream) Copy(c driver.Copy) (_ driver.Point, err error) {
 	}
 	defer s.endEnqueue()
 	f := s.follow(c.Tag, nil)
-	defer func() { f.end(d.drv, err) }()
+	defer func() { f.End(err) }()
 	size := c.Width * c.Height
 	switch {
 	case c.To != driver.OnDevice && c.From != driver.OnDevice:
@@ -166,7 +166,7 @@ func (s *Stream) Fill(f driver.Fill) (err error) {
 	}
 	defer s.endEnqueue()
 	op := s.follow(f.Tag, nil)
-	defer func() { op.end(s.dev.drv, err) }()
+	defer func() { op.End(err) }()
 	if f.On != driver.OnDevice {
 		fill := func() {
 			C.hs_host_fill(C.uint64_t(f.Dst), C.uint64_t(f.Count), C.uint32_t(f.Value), C.int(f.Size))
@@ -180,7 +180,7 @@ func (s *Stream) Fill(f driver.Fill) (err error) {
 // driver has few threads for functions, so a long one would delay other streams.
 func (s *Stream) Native(n driver.Native) (err error) {
 	f := s.follow(n.Tag, nil)
-	defer func() { f.end(s.dev.drv, err) }()
+	defer func() { f.End(err) }()
 	work := func() {
 		if n.Before != nil {
 			n.Before()
@@ -282,7 +282,7 @@ func (s *Stream) value(v driver.Value, condition C.int, doing string) (err error
 	}
 	defer s.endEnqueue()
 	f := s.follow(v.Tag, nil)
-	defer func() { f.end(d.drv, err) }()
+	defer func() { f.End(err) }()
 	if !d.memops() || d.attribute(attributeValues64) == 0 {
 		return driver.Errorf(driver.NotSupported, doing,
 			"it needs stream memory operations of 64 bits, which %s or its driver has not (CUDA 11.7 has them)", d.title())

@@ -23,6 +23,7 @@ import (
 	"halstream/hal/addrmap"
 	"halstream/hal/driver"
 	"halstream/hal/park"
+	"halstream/hal/vendor"
 )
 
 // Device is one GPU. Its primary context, which all libraries of the process
@@ -621,12 +622,12 @@ func (d *Device) trimMarks(l *live, most int) {
 // device that was lost: the driver itself does no more work, so afterwards the program
 // may free the memory. It reports false after limit nanoseconds, or after a signal.
 func (d *Device) awaitTasks(limit int64) bool {
-	clock := stopwatch()
+	clock := vendor.Stopwatch()
 	for d.working.Load() > 0 {
 		if limit >= 0 && clock() >= limit {
 			return false
 		}
-		if C.hs_pause() != 0 && limit >= 0 {
+		if pause() && limit >= 0 {
 			return false
 		}
 	}
@@ -635,7 +636,7 @@ func (d *Device) awaitTasks(limit int64) bool {
 
 // awaitIdle waits until no stream has work. It reports false after limit nanoseconds.
 func (d *Device) awaitIdle(limit int64) bool {
-	for clock := stopwatch(); d.Pending() > 0; C.hs_pause() {
+	for clock := vendor.Stopwatch(); d.Pending() > 0; pause() {
 		if clock() >= limit {
 			return false
 		}
@@ -1078,7 +1079,7 @@ func (d *Device) onAnotherThread(lock unsafe.Pointer, limit int64, call, doing s
 	undo func()) (status C.hs_status, returned bool, err error) {
 	var answer C.hs_status
 	w := d.apart(call, func() bool { answer = do(); return answer == 0 }, undo)
-	for clock := stopwatch(); ; {
+	for clock := vendor.Stopwatch(); ; {
 		slice := int64(patienceSlice)
 		if limit != forever {
 			slice = max(0, min(slice, limit-clock()))
@@ -1195,7 +1196,7 @@ func (d *Device) awaitApart(limit int64) bool {
 		if time.Now().After(end) {
 			return false
 		}
-		C.hs_pause()
+		pause()
 	}
 	return true
 }

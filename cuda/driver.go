@@ -16,6 +16,7 @@ import (
 
 	"halstream/hal"
 	"halstream/hal/driver"
+	"halstream/hal/vendor"
 )
 
 // LeastVersion is the oldest driver that is supported, as cuDriverGetVersion gives
@@ -33,8 +34,8 @@ type Driver struct {
 	reports atomic.Int64 // handed to threads of the program, and not ended
 	pinned  pinned
 	left    atomic.Bool // a device was closed while work of it still ran
-	// sequenced is called with the tag of each operation whose place is settled.
-	sequenced func(driver.Tag)
+
+	vendor.Sequencer
 }
 
 // loading keeps two threads from filling the table of functions at once, and
@@ -68,7 +69,7 @@ func Open(path string) (*Driver, error) {
 	}
 	open.Add(1)
 	return &Driver{version: version, devices: make([]*Device, count), poller: newPoller(),
-		sequenced: func(driver.Tag) {}}, nil
+		Sequencer: vendor.NewSequencer(pause)}, nil
 }
 
 // Symbols returns the names of the driver's functions that the backend looks up.
@@ -79,6 +80,9 @@ func Symbols() []string {
 	}
 	return names
 }
+
+// pause lets the calling thread sleep for a moment with Python's lock released, and reports whether a signal has ended the sleep.
+func pause() bool { return C.hs_pause() != 0 }
 
 func absent(format string, args ...any) *driver.Error {
 	return driver.Errorf(driver.BackendAbsent, "use backend cuda", format, args...)
@@ -250,9 +254,6 @@ func (d *Driver) CheckBody(on int, n *driver.GraphNode) string {
 	return "the driver runs fills, copies and kernels there, but nothing of the host; put it before or behind the condition, " +
 		"or decide on the host between two launches"
 }
-
-// OnSequence implements driver.Sequencer.
-func (d *Driver) OnSequence(f func(driver.Tag)) { d.sequenced = f }
 
 // Refresh implements driver.VendorDriver.
 func (d *Driver) Refresh() {

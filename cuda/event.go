@@ -10,9 +10,9 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"halstream/hal/driver"
+	"halstream/hal/vendor"
 )
 
 // Event is an event of the program. Records use the same mark again, as the driver
@@ -27,7 +27,8 @@ type Event struct {
 	sharing sync.Mutex
 	records atomic.Uint64        // since then
 	set     atomic.Pointer[word] // of a settable event, from its first use
-	turn    turn
+
+	enqueueLock vendor.EnqueueLock
 
 	waitsMu sync.Mutex
 	waits   []*point // behind the enqueued waits that may be pending
@@ -200,7 +201,7 @@ type wordPoint struct{ w *word }
 func (p *wordPoint) Wait(limit int64) bool {
 	var wakeups C.uint32_t
 	watch := C.hs_watch{slot: p.w.slot.p, value: 1}
-	for clock := stopwatch(); ; {
+	for clock := vendor.Stopwatch(); ; {
 		left := limit - clock()
 		if C.hs_poll(&watch, 1, &wakeups, 0, C.int64_t(max(0, min(left, sliceNS)))) == 0 || p.w.dev.lost.Load() != nil {
 			return true
@@ -238,12 +239,6 @@ func (e *Event) Describe() string {
 		state = "is done"
 	}
 	return fmt.Sprintf("the latest record of event %d %s", e.opts.ID, state)
-}
-
-// stopwatch returns a function that returns the nanoseconds since this call.
-func stopwatch() func() int64 {
-	start := time.Now()
-	return func() int64 { return int64(time.Since(start)) }
 }
 
 // An event whose handle other libraries have is two events of the driver. The shared one always
@@ -338,7 +333,7 @@ const sharedSlice = 5_000_000
 
 // Wait implements driver.Point.
 func (p *sharedPoint) Wait(limit int64) bool {
-	clock := stopwatch()
+	clock := vendor.Stopwatch()
 	if !p.own.Wait(limit) {
 		return false
 	}
@@ -355,7 +350,7 @@ func (p *sharedPoint) Wait(limit int64) bool {
 		if p.mark.Wait(slice) {
 			return true
 		}
-		if last || C.hs_pause() != 0 {
+		if last || pause() {
 			return false
 		}
 	}

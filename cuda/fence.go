@@ -10,6 +10,8 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"halstream/hal/vendor"
 )
 
 // Flags of the driver's events.
@@ -197,14 +199,14 @@ func (r *refusals) again(d *Device, on *Stream, s C.hs_status, left *int64) bool
 		return false
 	}
 	if r.clock == nil {
-		r.clock = stopwatch()
+		r.clock = vendor.Stopwatch()
 	}
 	before := r.clock()
 	if before >= refusedMost {
 		_ = d.lose(failed(s, doing))
 		return true
 	}
-	if C.hs_pause() != 0 && *left > 0 {
+	if pause() && *left > 0 {
 		*left = 0
 		return false
 	}

@@ -11,15 +11,15 @@ import (
 
 	"halstream/hal/driver"
 	"halstream/hal/park"
+	"halstream/hal/vendor"
 )
 
 // executable is a graph whose launches enqueue its nodes on streams of its own, a branch on each.
 type executable struct {
 	drv *Driver
-	// turn belongs to a launch until all of its nodes are enqueued. It is no mutex: threads wait for
-	// it with Python's lock released, which the launch may need.
-	turn turn
-	now  *plan
+	// enqueueLock is taken by a launch until all of its nodes are enqueued.
+	enqueueLock vendor.EnqueueLock
+	now         *plan
 	// last is behind the launch before, which was on the stream lastOn.
 	last   *Event
 	lastOn *Stream
@@ -52,10 +52,10 @@ func (d *Driver) Instantiate(nodes []driver.GraphNode) (driver.Executable, error
 	return &executable{drv: d, now: p}, nil
 }
 
-// begin takes the turn.
+// begin takes the enqueue lock.
 func (x *executable) begin() {
-	for !x.turn.try() {
-		C.hs_pause()
+	for !x.enqueueLock.TryLock() {
+		pause()
 	}
 }
 
@@ -69,19 +69,19 @@ func (x *executable) Update(nodes []driver.GraphNode, commit func() bool) error 
 	before := x.now
 	if before.whole != nil && x.lastOn != nil {
 		if err := x.markLast(x.lastOn); err != nil {
-			x.turn.give()
+			x.enqueueLock.Unlock()
 			p.close()
 			return err
 		}
 		x.updated = true
 	}
 	if !commit() {
-		x.turn.give()
+		x.enqueueLock.Unlock()
 		p.close()
 		return driver.ErrUpdated
 	}
 	x.now = p
-	x.turn.give()
+	x.enqueueLock.Unlock()
 	before.close()
 	return nil
 }
@@ -89,7 +89,7 @@ func (x *executable) Update(nodes []driver.GraphNode, commit func() bool) error 
 // Close implements driver.Executable. Launches that were enqueued still run.
 func (x *executable) Close() {
 	x.begin()
-	defer x.turn.give()
+	defer x.enqueueLock.Unlock()
 	x.now.close()
 	if x.last != nil {
 		x.last.Close()
@@ -192,7 +192,7 @@ func (x *executable) Launch(on driver.Stream, l driver.GraphLaunch) error {
 	const doing = "launch graph"
 	s := on.(*Stream)
 	x.begin()
-	defer x.turn.give()
+	defer x.enqueueLock.Unlock()
 	if !l.Current() {
 		l.End()
 		return driver.ErrUpdated
@@ -209,7 +209,7 @@ func (x *executable) Launch(on driver.Stream, l driver.GraphLaunch) error {
 	f := s.follow(l.Tag(), nil)
 	if x.now.whole != nil {
 		err := x.launchWhole(s, l)
-		f.end(x.drv, err)
+		f.End(err)
 		return err
 	}
 	err := x.afterLast(s)
@@ -226,7 +226,7 @@ func (x *executable) Launch(on driver.Stream, l driver.GraphLaunch) error {
 			err = failed
 		}
 	}
-	f.end(x.drv, err)
+	f.End(err)
 	return err
 }
 
@@ -368,7 +368,7 @@ func (l launching) Ready(token uint64, level uint8, c driver.Completer) *park.Pa
 type wholeGraph struct {
 	dev  *Device
 	exec C.CUgraphExec
-	// lastOn is the stream of the latest launch, and last its place there. The turn of the executable guards them.
+	// lastOn is the stream of the latest launch, and last its place there. The enqueue lock of the executable guards them.
 	lastOn *Stream
 	last   uint64
 }

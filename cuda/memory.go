@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"halstream/hal/driver"
+	"halstream/hal/vendor"
 )
 
 // Alloc implements driver.Device. The memory comes from a pool of this device, in the
@@ -159,7 +160,7 @@ const internalMost = 20_000_000
 // what blocks it may wait for the caller.
 func (d *Device) syncInternal(doing string) (bool, error) {
 	l := d.state()
-	for clock := stopwatch(); ; C.hs_pause() {
+	for clock := vendor.Stopwatch(); ; pause() {
 		done, err := d.answer(C.hs_stream_query(l.ctx, l.internal), doing)
 		if done || err != nil {
 			l.blocked.Store(false)
@@ -182,7 +183,7 @@ var stallMost int64 = 1_000_000_000
 func (d *Device) awaitInternal(doing string) (bool, error) {
 	l := d.state()
 	looked := int64(0)
-	for clock := stopwatch(); ; C.hs_pause() {
+	for clock := vendor.Stopwatch(); ; pause() {
 		apart := d.apartCalls.Load() > 0
 		done, err := d.answer(C.hs_stream_query(l.ctx, l.internal), doing)
 		if err != nil || done && !apart {

@@ -16,6 +16,7 @@ import (
 	"unsafe"
 
 	"halstream/hal/driver"
+	"halstream/hal/vendor"
 )
 
 // The driver's handles of its predefined streams, and its flag for a new stream.
@@ -52,7 +53,7 @@ type Stream struct {
 	hostWait atomic.Uint64 // place of the latest wait for a value or a settable event
 	function atomic.Uint64 // token of the function that runs and holds the stream, or 0
 
-	turn turn
+	enqueueLock vendor.EnqueueLock
 
 	mu      sync.Mutex
 	failure *driver.Error
@@ -128,8 +129,8 @@ func (s *Stream) Record(e driver.Event, tag driver.Tag) (err error) {
 	}
 	defer s.endEnqueue()
 	ev := e.(*Event)
-	f := s.follow(tag, &ev.turn)
-	defer func() { f.end(s.dev.drv, err) }()
+	f := s.follow(tag, &ev.enqueueLock)
+	defer func() { f.End(err) }()
 	if err := ev.record(s); err != nil {
 		return err
 	}
@@ -149,7 +150,7 @@ func (s *Stream) Nop(tag driver.Tag) (err error) {
 	}
 	defer s.endEnqueue()
 	f := s.follow(tag, nil)
-	defer func() { f.end(s.dev.drv, err) }()
+	defer func() { f.End(err) }()
 	m, err := s.dev.newMark(eventDisableTiming, doing)
 	if err != nil {
 		return err
@@ -662,80 +663,10 @@ func (s *Stream) destroy() {
 	}
 }
 
-// turn lets one thread at a time enqueue what listeners follow, on one stream or
-// with one event: the driver does not say in which order it has taken two calls
-// that overlap. It counts how often it was taken and given: odd while it is taken.
-type turn struct{ count atomic.Uint64 }
-
-func (t *turn) try() bool {
-	n := t.count.Load()
-	return n%2 == 0 && t.count.CompareAndSwap(n, n+1)
-}
-
-func (t *turn) give() { t.count.Add(1) }
-
-// seen tells one holder from the next; 0 for no turn.
-func (t *turn) seen() uint64 {
-	if t == nil {
-		return 0
-	}
-	return t.count.Load()
-}
-
-// turnLimitNS bounds how long a thread waits for one and the same holder of a turn. The
-// holder may be in a call of the driver that waits for the program, because the launch
-// queue is full, and the program may need the waiting thread for that. The order of such
-// calls is that of their returns.
-const turnLimitNS = 1_000_000_000
-
-// followed is an operation between the begin of its enqueue and the end, with the
-// turns that it holds. The zero value is one that no listener follows.
-type followed struct {
-	tag          driver.Tag
-	held         bool
-	stream, also *turn
-}
-
-// follow begins the enqueue of an operation on s. also is the turn of the event or
-// the other stream that it concerns, nil without one. It waits for both turns with
-// Python's lock released, since their holder may need that lock.
-func (s *Stream) follow(tag driver.Tag, also *turn) followed {
-	f := followed{tag: tag, stream: &s.turn, also: also}
-	if tag == 0 {
-		return f
-	}
-	clock, holders := stopwatch(), [2]uint64{s.turn.seen(), also.seen()}
-	for ; ; C.hs_pause() {
-		// Both or none: two streams that wait for each other must not hold one each.
-		if also == nil || also.try() {
-			if s.turn.try() {
-				f.held = true
-				return f
-			}
-			if also != nil {
-				also.give()
-			}
-		}
-		if now := [2]uint64{s.turn.seen(), also.seen()}; now != holders {
-			clock, holders = stopwatch(), now
-		}
-		if clock() >= turnLimitNS {
-			return f
-		}
-	}
-}
-
-// end settles the place of an operation that was enqueued, and gives the turns back.
-func (f *followed) end(d *Driver, err error) {
-	if f.tag != 0 && err == nil {
-		d.sequenced(f.tag)
-	}
-	if f.held {
-		f.stream.give()
-		if f.also != nil {
-			f.also.give()
-		}
-	}
+// follow begins the enqueue of an operation on s. also is the enqueue lock of the event or the other stream that it
+// concerns, nil without one.
+func (s *Stream) follow(tag driver.Tag, also *vendor.EnqueueLock) vendor.Enqueuing {
+	return s.dev.drv.Enqueue(tag, &s.enqueueLock, also)
 }
 
 // awaitsHostAt notes that the operation at a place waits for something that the program
@@ -759,7 +690,7 @@ func (s *Stream) Last() uint64 { return s.enqueued.Load() }
 // Mark implements driver.Stream.
 func (s *Stream) Mark(tag driver.Tag) uint64 {
 	f := s.follow(tag, nil)
-	defer f.end(s.dev.drv, nil)
+	defer f.End(nil)
 	s.countOne()
 	place := s.enqueued.Load()
 	s.Keep()
@@ -1026,7 +957,7 @@ func (s *Stream) idlePoint() *idlePoint {
 
 // Wait implements driver.Point.
 func (r *idlePoint) Wait(limit int64) bool {
-	clock := stopwatch()
+	clock := vendor.Stopwatch()
 	if !r.awaitStream(limit) {
 		return false
 	}
@@ -1092,8 +1023,8 @@ func (s *Stream) Reset(e driver.Event, tag driver.Tag) (err error) {
 	}
 	defer s.endEnqueue()
 	ev := e.(*Event)
-	f := s.follow(tag, &ev.turn)
-	defer func() { f.end(s.dev.drv, err) }()
+	f := s.follow(tag, &ev.enqueueLock)
+	defer func() { f.End(err) }()
 	return s.setWord(ev, 0, "reset event")
 }
 
@@ -1114,8 +1045,8 @@ func (s *Stream) Wait(e driver.Event, limit int64, tag driver.Tag) (err error) {
 	}
 	defer s.endEnqueue()
 	ev := e.(*Event)
-	f := s.follow(tag, &ev.turn)
-	defer func() { f.end(d.drv, err) }()
+	f := s.follow(tag, &ev.enqueueLock)
+	defer func() { f.End(err) }()
 	if ev.opts.Settable || limit != driver.Forever {
 		if err := s.waitSlow(ev, limit, doing); err != nil {
 			return err
@@ -1204,8 +1135,8 @@ func (s *Stream) WaitStream(o driver.Stream, tag driver.Tag) (err error) {
 	if err := other.dev.usable(doing); err != nil {
 		return err
 	}
-	f := s.follow(tag, &other.turn)
-	defer func() { f.end(s.dev.drv, err) }()
+	f := s.follow(tag, &other.enqueueLock)
+	defer func() { f.End(err) }()
 	tail := other.endWithoutHandle()
 	if tail == nil && !other.enter() {
 		tail = other.end() // closed meanwhile
@@ -1246,7 +1177,7 @@ func (s *Stream) Launch(l driver.Launch) (err error) {
 	}
 	defer s.endEnqueue()
 	f := s.follow(l.Tag, nil)
-	defer func() { f.end(d.drv, err) }()
+	defer func() { f.End(err) }()
 	spec := launchOf(&l)
 	args := unsafe.Pointer(unsafe.SliceData(l.Args))
 	return s.enqueuedOne(C.hs_launch_kernel(d.ctx(), s.h, &spec, args, driver.Cell), doing)

@@ -29,8 +29,9 @@ var allowed = map[string][]string{
 	"hal/order":      {"hal"},
 	"hal/stall":      {"hal", "hal/driver"},
 	"hal/haltest":    {"hal", "hal/driver"},
-	"cuda":           {"hal", "hal/addrmap", "hal/driver", "hal/park"},
-	"ascend":         {"hal", "hal/addrmap", "hal/driver", "hal/park"},
+	"hal/vendor":     {"hal/addrmap", "hal/driver", "hal/park"},
+	"cuda":           {"hal", "hal/addrmap", "hal/driver", "hal/park", "hal/vendor"},
+	"ascend":         {"hal", "hal/addrmap", "hal/driver", "hal/park", "hal/vendor"},
 	"pybuild":        {"cuda", "hal", "hal/bestfit", "hal/driver", "hal/order", "hal/ownthread", "hal/stall", "hal/status", "ascend"},
 	"libascendcl":    {"cuda", "hal", "hal/driver", "hal/order", "hal/ownthread", "hal/stall", "hal/status"},
 }
