@@ -20,6 +20,9 @@ func (l *EnqueueLock) TryLock() bool {
 	return n%2 == 0 && l.changes.CompareAndSwap(n, n+1)
 }
 
+// free reports whether no thread has the lock.
+func (l *EnqueueLock) free() bool { return l.changes.Load()%2 == 0 }
+
 // Unlock gives the lock back.
 func (l *EnqueueLock) Unlock() { l.changes.Add(1) }
 
@@ -68,8 +71,9 @@ func (q *Sequencer) Enqueue(tag driver.Tag, lock, also *EnqueueLock) Enqueuing {
 	}
 	clock, holders := Stopwatch(), [2]uint64{lock.holder(), also.holder()}
 	for ; ; q.pause() {
-		// Both or none: two streams that wait for each other must not have one each.
-		if also == nil || also.TryLock() {
+		// Both or none: two streams that wait for each other must not have one each. The second lock is left alone while the
+		// first one is taken: else it would seem to have one holder after another.
+		if lock.free() && (also == nil || also.TryLock()) {
 			if lock.TryLock() {
 				e.locked = true
 				return e

@@ -49,6 +49,7 @@ func TestO1_a_thread_waits_for_one_holder_of_an_enqueue_lock_after_another(t *te
 func TestO1_a_thread_does_not_wait_for_a_holder_that_does_not_go_on(t *testing.T) {
 	for name, of := range map[string]func(lock *EnqueueLock) (first, second *EnqueueLock){
 		"of a stream":                         func(lock *EnqueueLock) (_, _ *EnqueueLock) { return lock, nil },
+		"of a stream, where an event is free": func(lock *EnqueueLock) (_, _ *EnqueueLock) { return lock, &EnqueueLock{} },
 		"of an event, where a stream is free": func(lock *EnqueueLock) (_, _ *EnqueueLock) { return &EnqueueLock{}, lock },
 	} {
 		t.Run(name, func(t *testing.T) {
