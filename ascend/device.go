@@ -30,8 +30,10 @@ type Device struct {
 	lost    atomic.Pointer[driver.Error]
 	ended   atomic.Bool // the driver was closed
 	marks   [2]marks    // without and with a time
-	streams registry
-	spares  spares
+	streams vendor.Streams[*Stream]
+	// spares are streams that no stream of the program uses. The library's call that destroys one waits for its work, and
+	// that work may wait for the caller; what is kept here has none.
+	spares  vendor.Cache[spare]
 	blocks  blocks
 	freed   addrmap.Ranges // of blocks that were allocated here and freed since
 	staged  staged
@@ -46,7 +48,7 @@ func (d *Driver) Open(ordinal int) (driver.Device, error) {
 		dev.name = C.GoString(name)
 	}
 	dev.legacy = &Stream{dev: dev, level: driver.Levels - 1, legacy: true}
-	dev.streams.add(dev.legacy)
+	dev.streams.Add(dev.legacy)
 	d.devices[ordinal] = dev
 	return dev, nil
 }
@@ -110,7 +112,7 @@ const spin = 30_000
 func (d *Device) Point() driver.Point {
 	var ps driver.Points
 	if d.opened() {
-		for _, s := range d.streams.all() {
+		for _, s := range d.streams.All() {
 			ps = append(ps, s.Point())
 		}
 	}
@@ -121,7 +123,7 @@ func (d *Device) Point() driver.Point {
 func (d *Device) Pending() int {
 	n := 0
 	if d.opened() {
-		for _, s := range d.streams.all() {
+		for _, s := range d.streams.All() {
 			if done, err := s.Query(); !done && err == nil {
 				n += max(1, int(s.enqueued.Load()-s.reached.Load()))
 			}
@@ -137,7 +139,7 @@ func (d *Device) Describe() string {
 	}
 	var parts []string
 	if d.opened() {
-		for _, s := range d.streams.all() {
+		for _, s := range d.streams.All() {
 			if done, err := s.Query(); !done && err == nil {
 				parts = append(parts, s.Describe())
 			}
@@ -219,11 +221,11 @@ func (d *Device) close() {
 		return
 	}
 	d.sweep()
-	for _, s := range d.streams.all() {
+	for _, s := range d.streams.All() {
 		s.forget()
 		d.destroy(s.made())
 	}
-	for _, s := range d.spares.all() {
+	for _, s := range d.spares.All() {
 		d.destroy(s)
 	}
 	d.staged.collect(d)
@@ -365,7 +367,7 @@ func (d *Device) newMark(timed bool, doing string) (*mark, error) {
 
 // orderedDone reports whether the ordered streams have no work: the legacy default stream waits for it.
 func (d *Device) orderedDone() (bool, error) {
-	for _, o := range d.streams.all() {
+	for _, o := range d.streams.All() {
 		if o.ordered && o.reached.Load() < o.enqueued.Load() {
 			if done, err := o.Query(); !done || err != nil {
 				return false, err
@@ -377,15 +379,15 @@ func (d *Device) orderedDone() (bool, error) {
 
 // sweep takes the streams of the library that closed streams have used and whose work is done.
 func (d *Device) sweep() {
-	for _, s := range d.streams.all() {
+	for _, s := range d.streams.All() {
 		s.mu.Lock()
 		tail := s.tail
 		s.mu.Unlock()
-		if tail == nil || !tail.Wait(0) || !d.streams.remove(s) {
+		if tail == nil || !tail.Wait(0) || !d.streams.Remove(s) {
 			continue
 		}
 		s.queryKept()
-		if made := s.made(); d.opened() && !d.spares.put(made) {
+		if made := s.made(); d.opened() && !d.spares.PutUpTo(maxSpares, made) {
 			d.destroy(made)
 		}
 	}

@@ -231,7 +231,7 @@ func (d *Driver) follow(tag driver.Tag) vendor.Enqueuing { return d.Enqueue(tag,
 func (d *Driver) Refresh() {
 	for _, dev := range d.devices {
 		if dev != nil && dev.opened() {
-			for _, s := range dev.streams.all() {
+			for _, s := range dev.streams.All() {
 				s.refresh()
 			}
 		}
@@ -248,7 +248,7 @@ func (d *Driver) AwaitsHost() bool {
 		if dev == nil || !dev.opened() {
 			continue
 		}
-		for _, s := range dev.streams.all() {
+		for _, s := range dev.streams.All() {
 			place := s.hostWait.Load()
 			if s.Reached(place) {
 				continue

@@ -63,12 +63,12 @@ func (d *Device) NewStream(o driver.StreamOptions) (driver.Stream, error) {
 	}
 	d.sweep()
 	s := &Stream{dev: d, id: o.ID, level: o.Level, ordered: o.Ordered}
-	if made, ok := d.spares.take(o.Level); ok {
+	if made, ok := d.spares.TakeFirst(func(s spare) bool { return s.level == o.Level }); ok {
 		s.h, s.line = made.h, made.line
 	} else if err := d.check(C.na_stream_new(d.ctx(), C.uint32_t(o.Level), &s.h), doing); err != nil {
 		return nil, err
 	}
-	d.streams.add(s)
+	d.streams.Add(s)
 	return s, nil
 }
 
@@ -384,7 +384,7 @@ func (s *Stream) join(doing string) error {
 	d := s.dev
 	switch {
 	case s.legacy:
-		for _, o := range d.streams.all() {
+		for _, o := range d.streams.All() {
 			if o.ordered {
 				if err := s.comeAfter(o, &o.legacyJoined, doing); err != nil {
 					return err

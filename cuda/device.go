@@ -40,7 +40,7 @@ type Device struct {
 	ended   atomic.Bool // the driver was closed
 	marks   [eventFlavours]marks
 	slots   slots
-	streams registry
+	streams vendor.Streams[*Stream]
 	spares  spareStreams
 	// The addresses of blocks that were allocated here and freed since. Memory of other libraries may lie between
 	// them, in the same mapping of the driver.
@@ -70,7 +70,7 @@ func (d *Driver) Open(ordinal int) (driver.Device, error) {
 	}
 	dev.name = C.GoString(name)
 	dev.legacy = &Stream{dev: dev, h: legacyHandle, level: driver.Levels - 1}
-	dev.streams.add(dev.legacy)
+	dev.streams.Add(dev.legacy)
 	d.devices[ordinal] = dev
 	return dev, nil
 }
@@ -150,7 +150,7 @@ func (d *Device) Point() driver.Point {
 	}
 	var ps driver.Points
 	var captured *Stream
-	for _, s := range d.streams.all() {
+	for _, s := range d.streams.All() {
 		if !s.borrowed() && s.Captured() {
 			captured = s // its marks would become nodes, and never be reached
 			continue
@@ -172,7 +172,7 @@ func (p refusedPoint) Refused() *driver.Error { return p.cause }
 
 // pendingPlaces returns the latest place of each stream that is not known to be reached.
 func (d *Device) pendingPlaces() (places []streamPlace) {
-	for _, s := range d.streams.all() {
+	for _, s := range d.streams.All() {
 		if place := s.enqueued.Load(); s.reached.Load() < place {
 			places = append(places, streamPlace{s, place})
 		}
@@ -186,7 +186,7 @@ func (d *Device) Pending() int {
 		return 0
 	}
 	n := 0
-	for _, s := range d.streams.all() {
+	for _, s := range d.streams.All() {
 		if s.pending() {
 			n += max(1, int(s.enqueued.Load()-s.reached.Load()))
 		}
@@ -201,7 +201,7 @@ func (d *Device) Describe() string {
 	}
 	var parts []string
 	if d.opened() {
-		for _, s := range d.streams.all() {
+		for _, s := range d.streams.All() {
 			if s.pending() {
 				parts = append(parts, s.Describe())
 			}
@@ -304,7 +304,7 @@ func (d *Device) close() {
 		return
 	}
 	d.modules.unload(d)
-	for _, s := range d.streams.all() {
+	for _, s := range d.streams.All() {
 		s.forget()
 	}
 	d.destroySpares()
@@ -503,7 +503,7 @@ func (d *Device) External(handle uint64) (driver.Stream, error) {
 	level := min(max(0, int(priority)-d.state().greatest), d.Priorities()-1)
 	made := &Stream{dev: d, h: C.CUstream(handle), level: uint8(level), external: true,
 		ordered: flags&nonBlockingStream == 0}
-	d.streams.add(made)
+	d.streams.Add(made)
 	return made, nil
 }
 
@@ -514,7 +514,7 @@ func (d *Device) PerThread(o driver.StreamOptions) (driver.Stream, error) {
 		return nil, err
 	}
 	s := &Stream{dev: d, h: perThreadHandle, id: o.ID, level: o.Level, ordered: true, external: true, owner: C.hs_self()}
-	d.streams.add(s)
+	d.streams.Add(s)
 	return s, nil
 }
 
@@ -742,12 +742,21 @@ func (d *Device) queueLoads(level uint8) []int {
 	if level == 0 {
 		loads[d.state().dealt%uint64(len(loads))]++
 	}
-	for _, s := range d.streams.all() {
+	for _, s := range d.streams.All() {
 		if s.level == level && s.nth != 0 { // the driver has made it for this runtime
 			loads[s.dealt%uint64(len(loads))]++
 		}
 	}
 	return loads
+}
+
+// sweep removes the closed streams whose work is done.
+func (d *Device) sweep() {
+	for _, s := range d.streams.All() {
+		if tail := s.end(); tail != nil && tail.Wait(0) && d.streams.Remove(s) {
+			s.queryKept()
+		}
+	}
 }
 
 func (d *Device) isOrdinary(level uint8) bool { return int(level) == d.Priorities()-1 }
@@ -756,7 +765,7 @@ func (d *Device) isOrdinary(level uint8) bool { return int(level) == d.Prioritie
 // free: work of a stream that shares one with a held stream has to wait.
 func (d *Device) takeStream(kind streamKind, doing string) (spareStream, error) {
 	defer d.refillStreams(kind, doing)
-	d.streams.sweep() // closed streams count as long as they have work
+	d.sweep() // closed streams count as long as they have work
 	loads := d.queueLoads(kind.level)
 	best, found := d.spares.take(kind, loads)
 	if found && best.load(loads) == 0 {
@@ -845,7 +854,7 @@ func (d *Device) giveStream(s spareStream) {
 	if d.hostHolds() {
 		return
 	}
-	for _, s := range d.spares.surplus() {
+	for _, s := range d.spares.Surplus(maxSpareStreams) {
 		_ = d.check(C.hs_stream_destroy(d.ctx(), s.h), "close stream")
 	}
 }
@@ -877,7 +886,7 @@ func (d *Device) prepare(doing string) {
 
 // destroySpares destroys the streams that are kept, when the device is closed.
 func (d *Device) destroySpares() {
-	for _, s := range d.spares.all() {
+	for _, s := range d.spares.All() {
 		_ = d.check(C.hs_stream_destroy(d.ctx(), s.h), "close stream")
 	}
 }
@@ -995,7 +1004,7 @@ func (d *Device) hostHolds() bool { return d.calling.Load() > 0 || d.drv.poller.
 // holders describes the streams that wait for the host, at most most of them. It calls no driver.
 func (d *Device) holders(most int) (names []string) {
 	more := 0
-	for _, s := range d.streams.all() {
+	for _, s := range d.streams.All() {
 		what := s.heldFor()
 		if what == "" {
 			continue

@@ -230,7 +230,7 @@ func (d *Driver) AwaitsHost() bool {
 		if !dev.opened() {
 			continue
 		}
-		for _, s := range dev.streams.all() {
+		for _, s := range dev.streams.All() {
 			place := s.hostWait.Load()
 			if s.Reached(place) {
 				continue
@@ -259,7 +259,7 @@ func (d *Driver) CheckBody(on int, n *driver.GraphNode) string {
 func (d *Driver) Refresh() {
 	for _, dev := range d.devices {
 		if dev.opened() {
-			for _, s := range dev.streams.all() {
+			for _, s := range dev.streams.All() {
 				s.refresh()
 			}
 		}
@@ -316,7 +316,7 @@ func (d *Driver) stalls() bool {
 		if dev.calling.Load() > 0 {
 			return true
 		}
-		for _, s := range dev.streams.all() {
+		for _, s := range dev.streams.All() {
 			if s.reached.Load() < s.hostWait.Load() && !dev.unusable() {
 				return true
 			}

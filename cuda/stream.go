@@ -86,7 +86,7 @@ func (d *Device) NewStream(o driver.StreamOptions) (driver.Stream, error) {
 		return nil, err
 	}
 	s := &Stream{dev: d, h: made.h, nth: made.nth, dealt: made.dealt, id: o.ID, level: o.Level, ordered: o.Ordered}
-	d.streams.add(s)
+	d.streams.Add(s)
 	return s, nil
 }
 
@@ -348,7 +348,7 @@ func (s *Stream) closeHandle() {
 	s.mu.Unlock()
 	s.dropRecord() // the tail is behind it
 	s.shut()
-	s.dev.streams.sweep()
+	s.dev.sweep()
 }
 
 // Describe implements driver.Stream.
@@ -400,48 +400,6 @@ func (s *Stream) forget() {
 			p.drop()
 		}
 	}
-}
-
-// registry holds the streams of a device, including closed ones with pending work.
-type registry struct {
-	mu   sync.Mutex
-	list []*Stream
-}
-
-func (r *registry) add(s *Stream) {
-	r.mu.Lock()
-	r.list = append(r.list, s)
-	r.mu.Unlock()
-}
-
-func (r *registry) all() []*Stream {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return append([]*Stream(nil), r.list...)
-}
-
-// sweep removes the closed streams whose work is done.
-func (r *registry) sweep() {
-	done := map[*Stream]bool{}
-	for _, s := range r.all() {
-		if tail := s.end(); tail != nil && tail.Wait(0) {
-			s.queryKept()
-			done[s] = true
-		}
-	}
-	if len(done) == 0 {
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	kept := r.list[:0]
-	for _, s := range r.list {
-		if !done[s] {
-			kept = append(kept, s)
-		}
-	}
-	clear(r.list[len(kept):])
-	r.list = kept
 }
 
 // usable refuses work on a lost device, and on another thread's default stream.
