@@ -86,8 +86,8 @@ func (c deviceCalls) Await(m *vendor.FenceEvent, limit int64, doing string) (boo
 	return false, e
 }
 
-// Drop drops the operations that need the host.
-func (c deviceCalls) Drop() { c.d.drv.arrivals.drop(c.d) }
+// DropBlocked drops the operations that need the host.
+func (c deviceCalls) DropBlocked() { c.d.drv.arrivals.drop(c.d) }
 
 // start takes the primary context. Threads that call at the same time each do it, and all but the first
 // undo theirs: none may wait for another here, since it may hold Python's lock.

@@ -91,8 +91,8 @@ func (c deviceCalls) Enter() vendor.Context {
 	return l
 }
 
-// Drop drops the operations that need the host, and ends the launches of graphs.
-func (c deviceCalls) Drop() {
+// DropBlocked drops the operations that need the host, and ends the launches of graphs.
+func (c deviceCalls) DropBlocked() {
 	c.d.drv.poller.dropHeld(c.d)
 	c.d.endings.endAll()
 }

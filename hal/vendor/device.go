@@ -15,8 +15,8 @@ type DeviceCalls interface {
 	// Enter returns the device's context, which stays until Leave even if the driver is closed meanwhile; nil where it was
 	// closed before.
 	Enter() Context
-	// Drop drops what waits for the host on streams of a device that was just lost: pending work never runs.
-	Drop()
+	// DropBlocked drops what waits for the host on streams of a device that was just lost: pending work never runs.
+	DropBlocked()
 }
 
 // Context is what a device has in the library from its first use on.
@@ -83,7 +83,7 @@ func (d *Device) LostError(doing string) *driver.Error {
 // its streams is dropped.
 func (d *Device) Lose(cause *driver.Error) error {
 	if d.lost.CompareAndSwap(nil, cause) {
-		d.calls.Drop()
+		d.calls.DropBlocked()
 	}
 	return d.LostError(cause.Op)
 }

@@ -24,8 +24,8 @@ type fakeDevice struct {
 	closed  atomic.Bool
 }
 
-func (d *fakeDevice) Pause() bool { return d.pause() }
-func (d *fakeDevice) Drop()       { d.dropped.Add(1) }
+func (d *fakeDevice) Pause() bool  { return d.pause() }
+func (d *fakeDevice) DropBlocked() { d.dropped.Add(1) }
 
 func (d *fakeDevice) Enter() Context {
 	if d.closed.Load() {
