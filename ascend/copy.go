@@ -6,10 +6,10 @@ package ascend
 import "C"
 
 import (
-	"sync"
 	"time"
 
 	"halstream/hal/driver"
+	"halstream/hal/vendor"
 )
 
 // Copy implements driver.Stream. Pageable memory goes through pinned memory of this package: the library would
@@ -80,13 +80,13 @@ func (s *Stream) copyRows(row C.na_rows, height uint64, doing string) error {
 			if i == 0 {
 				return err
 			}
-			s.fail(err.(*driver.Error))
+			s.Fail(err.(*driver.Error))
 			break
 		}
 		row.dst += row.dpitch
 		row.src += row.spitch
 	}
-	s.enqueued.Add(1)
+	s.Count()
 	return nil
 }
 
@@ -95,9 +95,9 @@ func (s *Stream) copyFromStage(c driver.Copy, doing string) error {
 	if err := s.copy(c, doing); err != nil {
 		return err
 	}
-	if p, err := s.point(doing); err == nil {
-		s.dev.staged.add(p, c.Release)
-	} // without a mark the end of the copy is not seen: the stage is not freed
+	if p, err := s.fence(doing); err == nil {
+		s.dev.staged.Add(p, c.Release)
+	} // without a fence event the end of the copy is not seen: the stage is not freed
 	return nil
 }
 
@@ -121,8 +121,8 @@ func (s *Stream) copyToStage(c driver.Copy, doing string) error {
 	}
 	err = s.launch(s.working("the end of a copy to pageable memory", take, func() { d.Unstage(addr) }), doing)
 	if err != nil {
-		if p, refused := s.point(doing); refused == nil { // the copy to the stage is pending
-			d.staged.add(p, addr)
+		if p, refused := s.fence(doing); refused == nil { // the copy to the stage is pending
+			d.staged.Add(p, addr)
 		}
 	}
 	return err
@@ -148,38 +148,6 @@ func (s *Stream) hostCopy(c driver.Copy, doing string) error {
 func hostCopy(dst, src, dpitch, spitch, width, height uint64) {
 	C.na_host_copy(&C.na_rows{dst: C.uint64_t(dst), src: C.uint64_t(src), dpitch: C.uint64_t(dpitch),
 		spitch: C.uint64_t(spitch), width: C.uint64_t(width), height: C.uint64_t(height)})
-}
-
-// staged is pinned memory that copies in flight read or write.
-type staged struct {
-	mu   sync.Mutex
-	list []staging
-}
-
-type staging struct {
-	point *point
-	addr  uint64
-}
-
-func (p *staged) add(at *point, addr uint64) {
-	p.mu.Lock()
-	p.list = append(p.list, staging{at, addr})
-	p.mu.Unlock()
-}
-
-// collect frees memory that is no longer in use.
-func (p *staged) collect(d *Device) {
-	p.mu.Lock()
-	list := p.list
-	p.list = nil
-	p.mu.Unlock()
-	for _, s := range list {
-		if s.point.Wait(0) {
-			d.Unstage(s.addr)
-			continue
-		}
-		p.add(s.point, s.addr)
-	}
 }
 
 // patternBytes is how much of a pattern is written by the host; the rest of a fill is copied within the device.
@@ -281,7 +249,7 @@ func (s *Stream) WaitValue(v driver.Value) error {
 			err = s.took(C.na_value_wait(s.dev.ctx(), s.h, C.uint64_t(v.Addr), C.uint64_t(v.Value), C.uint32_t(v.Condition)), doing)
 		}
 		if err == nil {
-			s.awaitsHostAt(s.enqueued.Load())
+			s.AwaitsHostAt(s.Last(), s.Keep)
 		}
 		return err
 	})
@@ -290,8 +258,8 @@ func (s *Stream) WaitValue(v driver.Value) error {
 // waitPinned lets a host thread look at the value on behalf of the stream, less and less often.
 func (s *Stream) waitPinned(v driver.Value, doing string) error {
 	const longest = time.Millisecond
-	h := &held{what: C.NA_HOLD, title: "a wait for a value", drop: func() {}}
-	h.run = func() {
+	h := &blocker{what: C.NA_HOLD, Blocker: vendor.Blocker{Title: "a wait for a value", Drop: func() {}}}
+	h.Run = func() {
 		go func() {
 			for pause := 5 * time.Microsecond; !v.Condition.Met(uint64(C.na_host_load(C.uint64_t(v.Addr))), v.Value) && !s.dev.unusable(); {
 				time.Sleep(pause)

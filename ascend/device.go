@@ -8,6 +8,7 @@ import "C"
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,6 +16,7 @@ import (
 
 	"halstream/hal/addrmap"
 	"halstream/hal/driver"
+	"halstream/hal/vendor"
 )
 
 // Device is one NPU. Its primary context, which all libraries of the process share, is taken at the first
@@ -25,41 +27,78 @@ type Device struct {
 	name    string
 	legacy  *Stream
 
+	vendor.Device
 	context atomic.Uintptr // 0 before the first use and after the end
-	lost    atomic.Pointer[driver.Error]
-	ended   atomic.Bool // the driver was closed
-	marks   [2]marks    // without and with a time
-	streams registry
-	spares  spares
-	blocks  blocks
-	freed   addrmap.Ranges // of blocks that were allocated here and freed since
-	staged  staged
-	peers   sync.Map     // ordinals of the devices whose memory this one can use
-	working atomic.Int64 // tasks on host threads that are in flight
+	// fenceEvents are unused events of the library, without and with a time.
+	fenceEvents [2]vendor.FenceEvents
+	streams     vendor.Streams[*Stream]
+	// spares are streams that no stream of the program uses. The library's call that destroys one waits for its work, and
+	// that work may wait for the caller; what is kept here has none.
+	spares vendor.Cache[spare]
+	blocks blocks
+	freed  addrmap.Ranges // of blocks that were allocated here and freed since
+	staged vendor.Staged
+	peers  sync.Map // ordinals of the devices whose memory this one can use
 }
 
 // Open implements driver.Driver.
 func (d *Driver) Open(ordinal int) (driver.Device, error) {
 	dev := &Device{drv: d, ordinal: ordinal, name: "Ascend"}
+	dev.Init(deviceCalls{dev})
+	for kind := range dev.fenceEvents {
+		dev.fenceEvents[kind].Init(&dev.Device, uint8(kind))
+	}
 	if name := C.na_soc_name(); name != nil {
 		dev.name = C.GoString(name)
 	}
-	dev.legacy = &Stream{dev: dev, level: driver.Levels - 1, legacy: true}
-	dev.streams.add(dev.legacy)
+	dev.legacy = dev.newStream(&Stream{level: driver.Levels - 1, legacy: true})
+	dev.streams.Add(dev.legacy)
 	d.devices[ordinal] = dev
 	return dev, nil
 }
 
+// deviceCalls is what hal/vendor asks of a device.
+type deviceCalls struct{ d *Device }
+
+func (deviceCalls) Pause() bool { return pause() }
+
+// Enter implements vendor.DeviceCalls.
+func (c deviceCalls) Enter() vendor.Context {
+	if c.d.context.Load() == 0 {
+		return nil
+	}
+	return c
+}
+
+// Leave implements vendor.Context. A query of an event needs no context.
+func (deviceCalls) Leave() {}
+
+// Await implements vendor.Context.
+func (c deviceCalls) Await(m *vendor.FenceEvent, limit int64, doing string) (bool, *driver.Error) {
+	s := C.na_await(C.uintptr_t(m.Event), C.int64_t(limit), spin)
+	if s.code == 0 || s.code == codeNotReady {
+		return s.code == 0, nil
+	}
+	e := check(s, doing)
+	if lasting(e.Code) {
+		_ = c.d.Lose(e)
+	}
+	return false, e
+}
+
+// DropBlocked drops the operations that need the host.
+func (c deviceCalls) DropBlocked() { c.d.drv.arrivals.drop(c.d) }
+
 // start takes the primary context. Threads that call at the same time each do it, and all but the first
 // undo theirs: none may wait for another here, since it may hold Python's lock.
 func (d *Device) start(doing string) error {
-	if d.ended.Load() {
+	if d.Ended() {
 		return driver.Errorf(driver.Closed, doing, "the backend was closed; use the one that replaced it")
 	}
 	var ctx C.uintptr_t
 	if err := check(C.na_set_device(C.int32_t(d.ordinal), &ctx), doing); err != nil {
 		if lasting(err.Code) {
-			return d.lose(err)
+			return d.Lose(err)
 		}
 		return err
 	}
@@ -73,8 +112,8 @@ func (d *Device) start(doing string) error {
 
 // usable refuses calls on a device that was lost, and starts one that was not used.
 func (d *Device) usable(doing string) error {
-	if d.lost.Load() != nil {
-		return d.lostError(doing)
+	if d.IsLost() {
+		return d.LostError(doing)
 	}
 	if d.context.Load() == 0 {
 		return d.start(doing)
@@ -84,12 +123,12 @@ func (d *Device) usable(doing string) error {
 
 // unusable reports whether the library answers no call about the device any more.
 func (d *Device) unusable() bool {
-	return d.lost.Load() != nil || d.ended.Load() || d.context.Load() == 0
+	return d.Unusable() || d.context.Load() == 0
 }
 
 func (d *Device) ctx() C.uintptr_t { return C.uintptr_t(d.context.Load()) }
 
-func (d *Device) opened() bool { return d.context.Load() != 0 && d.lost.Load() == nil }
+func (d *Device) opened() bool { return d.context.Load() != 0 && !d.IsLost() }
 
 func (d *Device) title() string { return fmt.Sprintf("device %d (%s)", d.ordinal, d.name) }
 
@@ -109,7 +148,7 @@ const spin = 30_000
 func (d *Device) Point() driver.Point {
 	var ps driver.Points
 	if d.opened() {
-		for _, s := range d.streams.all() {
+		for _, s := range d.streams.All() {
 			ps = append(ps, s.Point())
 		}
 	}
@@ -120,9 +159,9 @@ func (d *Device) Point() driver.Point {
 func (d *Device) Pending() int {
 	n := 0
 	if d.opened() {
-		for _, s := range d.streams.all() {
+		for _, s := range d.streams.All() {
 			if done, err := s.Query(); !done && err == nil {
-				n += max(1, int(s.enqueued.Load()-s.reached.Load()))
+				n += s.AtMost()
 			}
 		}
 	}
@@ -131,12 +170,12 @@ func (d *Device) Pending() int {
 
 // Describe implements driver.Device.
 func (d *Device) Describe() string {
-	if cause := d.lost.Load(); cause != nil {
+	if cause := d.Cause(); cause != nil {
 		return d.title() + " is lost: " + cause.Error()
 	}
 	var parts []string
 	if d.opened() {
-		for _, s := range d.streams.all() {
+		for _, s := range d.streams.All() {
 			if done, err := s.Query(); !done && err == nil {
 				parts = append(parts, s.Describe())
 			}
@@ -211,26 +250,22 @@ func (d *Device) close() {
 	if d.context.Load() == 0 {
 		return
 	}
-	if !d.awaitTasks(closeLimit) || d.lost.Load() == nil && !d.awaitIdle(closeLimit) {
+	if !d.AwaitTasks(closeLimit) || !d.IsLost() && !d.AwaitIdle(d.Pending, closeLimit) {
 		// A native function still runs, or a stream waits for a value that nothing writes:
 		// their memory must not go from under them.
 		d.drv.left.Store(true)
 		return
 	}
 	d.sweep()
-	for _, s := range d.streams.all() {
+	for _, s := range d.streams.All() {
 		s.forget()
 		d.destroy(s.made())
 	}
-	for _, s := range d.spares.all() {
+	for _, s := range d.spares.All() {
 		d.destroy(s)
 	}
-	d.staged.collect(d)
-	for i := range d.marks {
-		for _, m := range d.marks[i].all() {
-			_ = d.check(C.na_event_destroy(d.ctx(), m.event), "close event")
-		}
-	}
+	d.staged.Collect(math.MaxInt, d.Unstage)
+	d.trimFenceEvents(0)
 	for _, raw := range d.blocks.all() {
 		_ = d.check(C.na_free(d.ctx(), C.uint64_t(raw)), "free")
 	}
@@ -238,35 +273,11 @@ func (d *Device) close() {
 
 // release gives the context back, unless work that may still run needs it.
 func (d *Device) release() {
-	d.ended.Store(true)
+	d.End()
 	if d.context.Load() != 0 && !d.drv.left.Load() {
 		_ = check(C.na_reset_device(C.int32_t(d.ordinal)), "close device")
 	}
 	d.context.Store(0)
-}
-
-// awaitTasks waits until no task on a host thread uses memory of the program. It reports false after limit
-// nanoseconds, or after a signal.
-func (d *Device) awaitTasks(limit int64) bool {
-	for clock := stopwatch(); d.working.Load() > 0; {
-		if limit >= 0 && clock() >= limit {
-			return false
-		}
-		if C.na_pause() != 0 && limit >= 0 {
-			return false
-		}
-	}
-	return true
-}
-
-// awaitIdle waits until no stream has work. It reports false after limit nanoseconds.
-func (d *Device) awaitIdle(limit int64) bool {
-	for clock := stopwatch(); d.Pending() > 0; C.na_pause() {
-		if clock() >= limit {
-			return false
-		}
-	}
-	return true
 }
 
 // check is like the function check, and makes the device lost if the error is lasting.
@@ -276,7 +287,7 @@ func (d *Device) check(s C.na_status, doing string) error {
 		return nil
 	}
 	if lasting(e.Code) {
-		return d.lose(e)
+		return d.Lose(e)
 	}
 	return e
 }
@@ -290,31 +301,6 @@ func (d *Device) answer(s C.na_status, doing string) (bool, error) {
 	return err == nil, err
 }
 
-// Lost implements driver.VendorDevice.
-func (d *Device) Lost() *driver.Error {
-	if d.lost.Load() == nil {
-		return nil
-	}
-	return d.lostError("synchronize")
-}
-
-// lostError returns the error of a call on a lost device.
-func (d *Device) lostError(doing string) *driver.Error {
-	e := *d.lost.Load()
-	e.Text = fmt.Sprintf("the device is lost since %s: %s; restart the process to use it again", e.Op, e.Text)
-	e.Op, e.Kind = doing, driver.DeviceLost
-	return &e
-}
-
-// lose makes a device lost, unless it is already, and returns an error with the first
-// cause. Functions that were not handed over are dropped: pending work never runs.
-func (d *Device) lose(cause *driver.Error) error {
-	if d.lost.CompareAndSwap(nil, cause) {
-		d.drv.arrivals.drop(d)
-	}
-	return d.lostError(cause.Op)
-}
-
 // NewEvent implements driver.Device. It calls nothing: the library's event is taken at the first record.
 func (d *Device) NewEvent(o driver.EventOptions) (driver.Event, error) {
 	if err := d.usable("create event"); err != nil {
@@ -323,49 +309,32 @@ func (d *Device) NewEvent(o driver.EventOptions) (driver.Event, error) {
 	return &Event{dev: d, opts: o}, nil
 }
 
-func (d *Device) marksOf(timed bool) *marks {
+// trimFenceEvents destroys the unused events of the library beyond most of each kind.
+func (d *Device) trimFenceEvents(most int) {
+	for i := range d.fenceEvents {
+		for _, m := range d.fenceEvents[i].Surplus(most) {
+			_ = d.check(C.na_event_destroy(d.ctx(), C.uintptr_t(m.Event)), "close event")
+		}
+	}
+}
+
+// newFenceEvent returns an event of the library with one reference.
+func (d *Device) newFenceEvent(timed bool, doing string) (*vendor.FenceEvent, error) {
+	kind, flags := 0, C.uint32_t(C.ACL_EVENT_SYNC)
 	if timed {
-		return &d.marks[1]
+		kind, flags = 1, flags|C.ACL_EVENT_TIME_LINE
 	}
-	return &d.marks[0]
-}
-
-// trimMarks destroys the marks beyond it.
-func (d *Device) trimMarks() {
-	for i := range d.marks {
-		p := &d.marks[i]
-		p.mu.Lock()
-		many := len(p.spare) > maxSpareMarks
-		p.mu.Unlock()
-		if many && d.opened() {
-			if m := p.take(); m != nil {
-				_ = d.check(C.na_event_destroy(d.ctx(), m.event), "close event")
-			}
-		}
-	}
-}
-
-// newMark returns a mark with one reference.
-func (d *Device) newMark(timed bool, doing string) (*mark, error) {
-	m := d.marksOf(timed).take()
-	if m == nil {
-		m = &mark{dev: d, timed: timed}
-		flags := C.uint32_t(C.ACL_EVENT_SYNC)
-		if timed {
-			flags |= C.ACL_EVENT_TIME_LINE
-		}
-		if err := d.check(C.na_event_new(d.ctx(), flags, &m.event), doing); err != nil {
-			return nil, err
-		}
-	}
-	m.refs.Store(1)
-	return m, nil
+	return d.fenceEvents[kind].New(func() (uintptr, error) {
+		var event C.uintptr_t
+		err := d.check(C.na_event_new(d.ctx(), flags, &event), doing)
+		return uintptr(event), err
+	})
 }
 
 // orderedDone reports whether the ordered streams have no work: the legacy default stream waits for it.
 func (d *Device) orderedDone() (bool, error) {
-	for _, o := range d.streams.all() {
-		if o.ordered && o.reached.Load() < o.enqueued.Load() {
+	for _, o := range d.streams.All() {
+		if o.ordered && o.Done() < o.Last() {
 			if done, err := o.Query(); !done || err != nil {
 				return false, err
 			}
@@ -376,15 +345,15 @@ func (d *Device) orderedDone() (bool, error) {
 
 // sweep takes the streams of the library that closed streams have used and whose work is done.
 func (d *Device) sweep() {
-	for _, s := range d.streams.all() {
+	for _, s := range d.streams.All() {
 		s.mu.Lock()
 		tail := s.tail
 		s.mu.Unlock()
-		if tail == nil || !tail.Wait(0) || !d.streams.remove(s) {
+		if tail == nil || !tail.Wait(0) || !d.streams.Remove(s) {
 			continue
 		}
-		s.queryKept()
-		if made := s.made(); d.opened() && !d.spares.put(made) {
+		s.QueryCached()
+		if made := s.made(); d.opened() && !d.spares.PutUpTo(maxSpares, made) {
 			d.destroy(made)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 
 	"halstream/hal"
 	"halstream/hal/driver"
+	"halstream/hal/vendor"
 )
 
 // libraryVariable names the library to load instead of the system's.
@@ -29,9 +30,9 @@ type Driver struct {
 	pinned   pinned
 	reports  atomic.Int64 // handed to threads of the program, and not ended
 	left     atomic.Bool  // a device was closed while work of it still ran
-	turn     turn
-	// sequenced is called with the tag of each operation whose place is settled.
-	sequenced func(driver.Tag)
+
+	vendor.Sequencer
+	enqueueLock vendor.EnqueueLock
 }
 
 // loading keeps two threads from filling the table of functions at once, and
@@ -66,7 +67,7 @@ func Open(path string) (*Driver, error) {
 	}
 	open.Add(1)
 	return &Driver{version: int(major)*1000 + int(minor), devices: make([]*Device, count), arrivals: newArrivals(),
-		sequenced: func(driver.Tag) {}}, nil
+		Sequencer: vendor.NewSequencer(pause)}, nil
 }
 
 // Symbols returns the names of the library's functions that the backend looks up.
@@ -77,6 +78,9 @@ func Symbols() []string {
 	}
 	return names
 }
+
+// pause lets the calling thread sleep for a moment with Python's lock released, and reports whether a signal has ended the sleep.
+func pause() bool { return C.na_pause() != 0 }
 
 func absent(format string, args ...any) *driver.Error {
 	return driver.Errorf(driver.BackendAbsent, "use backend ascend", format, args...)
@@ -154,7 +158,7 @@ func (d *Driver) anyDevice(doing string) (*Device, error) {
 		if dev != nil && dev.opened() {
 			return dev, nil
 		}
-		if first == nil && dev != nil && dev.lost.Load() == nil {
+		if first == nil && dev != nil && !dev.IsLost() {
 			first = dev
 		}
 	}
@@ -219,41 +223,15 @@ func init() {
 	})
 }
 
-// follow begins the enqueue of an operation that may be followed by listeners. It waits with Python's lock released.
-func (d *Driver) follow(tag driver.Tag) (held bool) {
-	if tag == 0 {
-		return false
-	}
-	clock, holder := stopwatch(), d.turn.count.Load()
-	for ; !d.turn.try(); C.na_pause() {
-		if now := d.turn.count.Load(); now != holder {
-			clock, holder = stopwatch(), now
-		}
-		if clock() >= turnLimitNS {
-			return false
-		}
-	}
-	return true
-}
-
-// followed settles the place of an operation that was enqueued, and gives the turn back.
-func (d *Driver) followed(tag driver.Tag, held bool, err error) {
-	if tag != 0 && err == nil {
-		d.sequenced(tag)
-	}
-	if held {
-		d.turn.count.Add(1)
-	}
-}
-
-// OnSequence implements driver.Sequencer.
-func (d *Driver) OnSequence(f func(driver.Tag)) { d.sequenced = f }
+// follow begins the enqueue of an operation. A driver has one enqueue lock: each operation on an ordered stream concerns the
+// legacy default stream, too, and the other way round.
+func (d *Driver) follow(tag driver.Tag) vendor.Enqueuing { return d.Enqueue(tag, &d.enqueueLock, nil) }
 
 // Refresh implements driver.VendorDriver.
 func (d *Driver) Refresh() {
 	for _, dev := range d.devices {
 		if dev != nil && dev.opened() {
-			for _, s := range dev.streams.all() {
+			for _, s := range dev.streams.All() {
 				s.refresh()
 			}
 		}
@@ -270,12 +248,8 @@ func (d *Driver) AwaitsHost() bool {
 		if dev == nil || !dev.opened() {
 			continue
 		}
-		for _, s := range dev.streams.all() {
-			place := s.hostWait.Load()
-			if s.Reached(place) {
-				continue
-			}
-			if s.refresh(); !s.Reached(place) {
+		for _, s := range dev.streams.All() {
+			if s.AwaitsHost(s.refresh) {
 				return true
 			}
 		}

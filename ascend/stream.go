@@ -10,14 +10,14 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"halstream/hal/driver"
+	"halstream/hal/vendor"
 )
 
-// Stream is a stream of the library. It counts the operations that were enqueued, and how many of them are known
-// to be done: from queries and waits of the program, and from marks where the state of a single operation is needed.
+// Stream is a stream of the library.
 type Stream struct {
+	vendor.Progress
 	dev     *Device
 	h       C.uintptr_t
 	id      uint64
@@ -25,31 +25,19 @@ type Stream struct {
 	legacy  bool // the device's legacy default stream, which is the context's default stream
 	ordered bool
 
-	enqueued atomic.Uint64 // operations the library has accepted
-	reached  atomic.Uint64 // those known to be done
-	wanted   atomic.Uint64 // the latest place for which Reached has answered false
 	// How far it comes after the legacy default stream, and that one after it: see join.
 	joined, legacyJoined counter
-	hostWait             atomic.Uint64 // place of the latest wait for a value or a settable event
 
 	enqueuing   atomic.Int64 // threads that enqueue, and whether the stream was closed: see begin
 	subscribing atomic.Bool  // a thread makes line
 
-	mu      sync.Mutex
-	line    *C.na_line // for its functions, from the first one on
-	failure *driver.Error
-	kept    []keptMark
-	tail    *point // of a closed stream: behind all of its work
+	mu   sync.Mutex
+	line *C.na_line    // for its functions, from the first one on
+	tail *vendor.Fence // of a closed stream: behind all of its work
 }
 
 // counter is a number that grows.
 type counter = atomic.Uint64
-
-// keptMark stands for the operation at a place.
-type keptMark struct {
-	place uint64
-	mark  *mark
-}
 
 // closed is set in a stream's number of users when it was closed.
 const closed = 1 << 32
@@ -61,14 +49,20 @@ func (d *Device) NewStream(o driver.StreamOptions) (driver.Stream, error) {
 		return nil, err
 	}
 	d.sweep()
-	s := &Stream{dev: d, id: o.ID, level: o.Level, ordered: o.Ordered}
-	if made, ok := d.spares.take(o.Level); ok {
+	s := d.newStream(&Stream{id: o.ID, level: o.Level, ordered: o.Ordered})
+	if made, ok := d.spares.TakeFirst(func(s spare) bool { return s.level == o.Level }); ok {
 		s.h, s.line = made.h, made.line
 	} else if err := d.check(C.na_stream_new(d.ctx(), C.uint32_t(o.Level), &s.h), doing); err != nil {
 		return nil, err
 	}
-	d.streams.add(s)
+	d.streams.Add(s)
 	return s, nil
+}
+
+func (d *Device) newStream(s *Stream) *Stream {
+	s.dev = d
+	s.Init(&d.Device, nil)
+	return s
 }
 
 // Handle implements driver.VendorStream.
@@ -101,7 +95,7 @@ func (s *Stream) begin(doing string) error {
 	}
 }
 
-// finish ends begin. The last thread to leave a closed stream gives its handle up: the mark behind its
+// finish ends begin. The last thread to leave a closed stream gives its handle up: the fence event behind its
 // work must not be recorded before the work.
 func (s *Stream) finish() {
 	if s.enqueuing.Add(-1) == closed {
@@ -115,8 +109,8 @@ func (s *Stream) enqueue(tag driver.Tag, doing string, f func() error) (err erro
 		return err
 	}
 	defer s.finish()
-	held := s.dev.drv.follow(tag)
-	defer func() { s.dev.drv.followed(tag, held, err) }()
+	e := s.dev.drv.follow(tag)
+	defer func() { e.End(err) }()
 	if err := s.join(doing); err != nil {
 		return err
 	}
@@ -128,18 +122,8 @@ func (s *Stream) took(status C.na_status, doing string) error {
 	if err := s.dev.check(status, doing); err != nil {
 		return err
 	}
-	s.enqueued.Add(1)
+	s.Count()
 	return nil
-}
-
-// setReached makes the operations up to a place count as done.
-func (s *Stream) setReached(place uint64) {
-	for {
-		before := s.reached.Load()
-		if before >= place || s.reached.CompareAndSwap(before, place) {
-			return
-		}
-	}
 }
 
 // Record implements driver.Stream.
@@ -151,10 +135,10 @@ func (s *Stream) Record(e driver.Event, tag driver.Tag) error {
 func (s *Stream) Nop(tag driver.Tag) error {
 	const doing = "nop"
 	return s.enqueue(tag, doing, func() error {
-		m, err := s.recordMark(false, doing)
+		m, err := s.recordFenceEvent(false, doing)
 		if err == nil {
-			m.release()
-			s.enqueued.Add(1)
+			m.Release()
+			s.Count()
 		}
 		return err
 	})
@@ -164,7 +148,7 @@ func (s *Stream) Nop(tag driver.Tag) error {
 func (s *Stream) Query() (bool, error) {
 	const doing = "query stream"
 	d := s.dev
-	if d.context.Load() == 0 && d.lost.Load() == nil {
+	if d.context.Load() == 0 && !d.IsLost() {
 		return true, nil // no work was ever enqueued
 	}
 	if err := d.usable(doing); err != nil {
@@ -174,10 +158,10 @@ func (s *Stream) Query() (bool, error) {
 		return s.end().Wait(0), nil
 	}
 	defer s.finish()
-	place := s.enqueued.Load()
+	seq := s.Last()
 	done, err := d.answer(C.na_stream_query(d.ctx(), s.h), doing)
 	if done {
-		s.setReached(place)
+		s.SetReached(seq)
 	}
 	if done && s.legacy {
 		return d.orderedDone()
@@ -189,84 +173,61 @@ func (s *Stream) Query() (bool, error) {
 func (s *Stream) Point() driver.Point {
 	const doing = "synchronize"
 	if s.begin(doing) != nil {
-		if s.dev.lost.Load() != nil {
+		if s.dev.IsLost() {
 			return lostPoint{s.dev}
 		}
 		return s.end()
 	}
 	defer s.finish()
-	var p *point
+	var p *vendor.Fence
 	var err error
 	if s.legacy {
 		err = s.join(doing)
 	}
 	if err == nil {
-		p, err = s.point(doing)
+		p, err = s.fence(doing)
 	}
 	if err != nil {
-		s.fail(err.(*driver.Error))
-		return &queriedPoint{s, s.enqueued.Load()} // a refused record does not say that the work is done
+		s.Fail(err.(*driver.Error))
+		return &queriedPoint{s, s.Last()} // a refused record does not say that the work is done
 	}
 	return p
 }
 
-func (s *Stream) point(doing string) (*point, error) {
-	place := s.enqueued.Load()
-	m, err := s.recordMark(false, doing)
+func (s *Stream) fence(doing string) (*vendor.Fence, error) {
+	seq := s.Last()
+	m, err := s.recordFenceEvent(false, doing)
 	if err != nil {
 		return nil, err
 	}
-	return &point{mark: m, stream: s, place: place}, nil
+	return vendor.NewFence(m, &s.Progress, seq), nil
 }
 
 // lostPoint is reached once no task of a lost device uses memory of the program.
 type lostPoint struct{ dev *Device }
 
-func (p lostPoint) Wait(limit int64) bool { return p.dev.awaitTasks(limit) }
+func (p lostPoint) Wait(limit int64) bool { return p.dev.AwaitTasks(limit) }
 
 // queriedPoint is the point at which a stream is idle. It needs no event.
 type queriedPoint struct {
 	stream *Stream
-	place  uint64
+	seq    uint64
 }
 
 // Wait implements driver.Point.
 func (p *queriedPoint) Wait(limit int64) bool {
-	for clock := stopwatch(); ; {
+	for clock := vendor.Stopwatch(); ; {
 		if p.stream.dev.unusable() {
-			return p.stream.dev.awaitTasks(limit)
+			return p.stream.dev.AwaitTasks(limit)
 		}
 		done, _ := p.stream.Query()
-		if done || p.stream.reached.Load() > p.place {
+		if done || p.stream.Done() > p.seq {
 			return true
 		}
-		if limit >= 0 && clock() >= limit || C.na_pause() != 0 && limit >= 0 {
+		if limit >= 0 && clock() >= limit || pause() && limit >= 0 {
 			return false
 		}
 	}
-}
-
-// fail makes err the stream's error unless it has one, and reports whether it did.
-func (s *Stream) fail(err *driver.Error) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.failure != nil {
-		return false
-	}
-	s.failure = err
-	return true
-}
-
-// Failure implements driver.Stream.
-func (s *Stream) Failure() *driver.Error {
-	s.mu.Lock()
-	err := s.failure
-	s.failure = nil
-	s.mu.Unlock()
-	if s.dev.lost.Load() != nil {
-		return s.dev.lostError("synchronize")
-	}
-	return err
 }
 
 // Close implements driver.Stream. Pending work still runs. If another thread enqueues at this moment, that
@@ -277,20 +238,19 @@ func (s *Stream) Close() {
 	}
 }
 
-// giveUp records a mark behind pending work, by which its end is seen later. No thread enqueues any more.
-// Of an idle stream no mark is recorded: it would count as pending until the device reaches it.
+// giveUp records a fence event behind pending work, by which its end is seen later. No thread enqueues any more.
+// Of an idle stream no fence event is recorded: it would count as pending until the device reaches it.
 func (s *Stream) giveUp() {
 	const doing = "close stream"
-	var tail *point
+	var tail *vendor.Fence
 	if s.dev.opened() && !s.seenIdle(doing) {
 		var err error
-		if tail, err = s.point(doing); err != nil && s.dev.opened() {
-			return // without a mark the end of the work is not seen: the handle stays until the context is released
+		if tail, err = s.fence(doing); err != nil && s.dev.opened() {
+			return // without a fence event the end of the work is not seen: the handle stays until the context is released
 		}
 	}
 	if tail == nil {
-		tail = &point{mark: &mark{dev: s.dev}, stream: s}
-		tail.state.Store(reached)
+		tail = vendor.ReachedFence()
 	}
 	s.mu.Lock()
 	s.tail = tail
@@ -302,7 +262,7 @@ func (s *Stream) giveUp() {
 func (s *Stream) seenIdle(doing string) bool {
 	done, err := s.dev.answer(C.na_stream_query(s.dev.ctx(), s.h), doing)
 	if done = done && err == nil; done {
-		s.setReached(s.enqueued.Load())
+		s.SetReached(s.Last())
 	}
 	return done
 }
@@ -322,7 +282,7 @@ type queriedTail struct{ stream *Stream }
 
 // Wait implements driver.Point.
 func (p *queriedTail) Wait(limit int64) bool {
-	for clock := stopwatch(); ; {
+	for clock := vendor.Stopwatch(); ; {
 		p.stream.mu.Lock()
 		tail := p.stream.tail
 		p.stream.mu.Unlock()
@@ -332,7 +292,7 @@ func (p *queriedTail) Wait(limit int64) bool {
 		if p.stream.dev.unusable() {
 			return true
 		}
-		if limit >= 0 && clock() >= limit || C.na_pause() != 0 && limit >= 0 {
+		if limit >= 0 && clock() >= limit || pause() && limit >= 0 {
 			return false
 		}
 	}
@@ -344,7 +304,7 @@ func (s *Stream) Describe() string {
 	if s.legacy {
 		name = fmt.Sprintf("the legacy default stream of device %d", s.dev.ordinal)
 	}
-	if cause := s.dev.lost.Load(); cause != nil {
+	if cause := s.dev.Cause(); cause != nil {
 		return name + " is lost with its device: " + cause.Error()
 	}
 	done, err := s.Query()
@@ -354,41 +314,23 @@ func (s *Stream) Describe() string {
 	if done {
 		return name + " is idle"
 	}
-	text := fmt.Sprintf("%s has pending work, at most %d operation(s)", name, max(1, s.enqueued.Load()-s.reached.Load()))
+	text := fmt.Sprintf("%s has pending work, at most %d operation(s)", name, s.AtMost())
 	if next := s.dev.drv.arrivals.titles(s, 4); len(next) > 0 {
 		text += "; its next operations that need the host are " + strings.Join(next, ", ")
 	}
 	return text
 }
 
-// forget releases the marks that the stream keeps.
+// forget releases the fence events that the stream has.
 func (s *Stream) forget() {
 	s.mu.Lock()
-	kept, tail := s.kept, s.tail
-	s.kept = nil
+	tail := s.tail
 	s.mu.Unlock()
-	for _, k := range kept {
-		k.mark.release()
-	}
+	s.DropCached()
 	if tail != nil {
-		tail.drop()
+		tail.Drop()
 	}
 }
-
-// turn lets one thread at a time enqueue what listeners follow: the library does not say in which order it has
-// taken two calls that overlap.
-// It counts how often it was taken and given: odd while it is taken.
-type turn struct{ count atomic.Uint64 }
-
-func (t *turn) try() bool {
-	n := t.count.Load()
-	return n%2 == 0 && t.count.CompareAndSwap(n, n+1)
-}
-
-// turnLimitNS bounds how long a thread waits for one and the same holder of the turn. The holder may be in a call of the
-// library that waits for the program, because the queue of a stream is full, and the program may need the waiting thread
-// for that. The order of such calls is that of their returns. The wait for many holders, one after the other, has no limit.
-const turnLimitNS = 1_000_000_000
 
 // join brings a stream in order with the legacy default stream before its next operation: an ordered stream
 // comes after what was enqueued on the legacy one, and that one after what was enqueued on all ordered streams. AscendCL's
@@ -398,7 +340,7 @@ func (s *Stream) join(doing string) error {
 	d := s.dev
 	switch {
 	case s.legacy:
-		for _, o := range d.streams.all() {
+		for _, o := range d.streams.All() {
 			if o.ordered {
 				if err := s.comeAfter(o, &o.legacyJoined, doing); err != nil {
 					return err
@@ -413,32 +355,32 @@ func (s *Stream) join(doing string) error {
 
 // comeAfter makes later work of s start after all work of o, unless seen says that it does already.
 func (s *Stream) comeAfter(o *Stream, seen *counter, doing string) error {
-	place := o.enqueued.Load()
-	if seen.Load() >= place || o.reached.Load() >= place {
+	seq := o.Last()
+	if seen.Load() >= seq || o.Done() >= seq {
 		return nil
 	}
 	m, err := o.behind(doing)
 	if m == nil || err != nil {
 		return err
 	}
-	defer m.release()
-	if err := s.dev.check(C.na_wait(s.dev.ctx(), s.h, m.event), doing); err != nil {
+	defer m.Release()
+	if err := s.dev.check(C.na_wait(s.dev.ctx(), s.h, C.uintptr_t(m.Event)), doing); err != nil {
 		return err
 	}
 	for {
 		before := seen.Load()
-		if before >= place || seen.CompareAndSwap(before, place) {
+		if before >= seq || seen.CompareAndSwap(before, seq) {
 			return nil
 		}
 	}
 }
 
-// behind returns a mark behind all work of a stream, with a reference for the caller; nil if the work is known
+// behind returns a fence event behind all work of a stream, with a reference for the caller; nil if the work is known
 // to be done.
-func (s *Stream) behind(doing string) (*mark, error) {
+func (s *Stream) behind(doing string) (*vendor.FenceEvent, error) {
 	if s.begin(doing) == nil {
 		defer s.finish()
-		return s.recordMark(false, doing)
+		return s.recordFenceEvent(false, doing)
 	}
 	if err := s.dev.usable(doing); err != nil {
 		return nil, err
@@ -450,156 +392,55 @@ func (s *Stream) behind(doing string) (*mark, error) {
 		// Another thread closes it at this moment: then its work and this call overlap as well.
 		return nil, driver.Errorf(driver.Closed, doing, "the stream was closed; use another one")
 	}
-	if tail.state.Load() == reached || !tail.mark.hold() {
-		return nil, nil
-	}
-	if tail.state.Load() == reached { // the mark may have another user by now
-		tail.mark.release()
-		return nil, nil
-	}
-	return tail.mark, nil
+	return tail.Hold(), nil
 }
-
-// Last implements driver.Stream.
-func (s *Stream) Last() uint64 { return s.enqueued.Load() }
 
 // Mark implements driver.Stream.
 func (s *Stream) Mark(tag driver.Tag) uint64 {
-	held := s.dev.drv.follow(tag)
-	defer s.dev.drv.followed(tag, held, nil)
+	e := s.dev.drv.follow(tag)
+	defer e.End(nil)
 	if s.begin("mark") == nil {
 		_ = s.join("mark") // where it is refused, the next operation tries again
 		s.finish()
 	}
-	place := s.enqueued.Add(1)
+	seq := s.Count()
 	s.Keep()
-	return place
+	return seq
 }
 
-// Keep implements driver.VendorStream. If the library refuses the mark, Reached becomes true later than it could.
+// Keep implements driver.VendorStream. If the library refuses the fence event, Reached becomes true later than it could.
 func (s *Stream) Keep() {
 	const doing = "keep place"
 	if s.begin(doing) != nil {
 		return
 	}
 	defer s.finish()
-	place := s.enqueued.Load()
-	m, err := s.recordMark(false, doing)
+	seq := s.Last()
+	m, err := s.recordFenceEvent(false, doing)
 	if err != nil {
 		return
 	}
-	s.mu.Lock()
-	s.kept = append(s.kept, keptMark{place, m})
-	many := len(s.kept) > maxKept
-	s.mu.Unlock()
-	if many {
-		s.queryKept()
-	}
-}
-
-// maxKept is how many marks a stream keeps before it queries which were reached.
-const maxKept = 64
-
-// Reached implements driver.Stream.
-func (s *Stream) Reached(place uint64) bool {
-	if s.reached.Load() >= place || s.dev.lost.Load() != nil || s.dev.ended.Load() {
-		return true
-	}
-	for {
-		before := s.wanted.Load()
-		if before >= place || s.wanted.CompareAndSwap(before, place) {
-			return false
-		}
-	}
+	s.Cache(seq, m)
 }
 
 // At implements driver.Stream.
-func (s *Stream) At(place uint64) driver.Point {
-	s.mu.Lock()
-	for _, k := range s.kept {
-		if k.place >= place && k.mark.hold() {
-			s.mu.Unlock()
-			return &point{mark: k.mark, stream: s, place: k.place}
-		}
+func (s *Stream) At(seq uint64) driver.Point {
+	if f := s.Cached(seq); f != nil {
+		return f
 	}
-	s.mu.Unlock()
 	return s.Point()
-}
-
-// queryKept queries which kept marks were reached, in their order.
-func (s *Stream) queryKept() {
-	d := s.dev
-	for {
-		s.mu.Lock()
-		if len(s.kept) == 0 {
-			s.mu.Unlock()
-			return
-		}
-		first := s.kept[0]
-		held := first.mark.hold()
-		s.mu.Unlock()
-		if !held {
-			return
-		}
-		done := s.reached.Load() >= first.place || d.unusable()
-		if !done {
-			done, _ = d.answer(C.na_event_query(first.mark.event), "look at place")
-		}
-		if done {
-			s.setReached(first.place)
-			s.mu.Lock()
-			mine := len(s.kept) > 0 && s.kept[0] == first
-			if mine {
-				s.kept = s.kept[1:]
-			}
-			s.mu.Unlock()
-			if mine {
-				first.mark.release()
-			}
-		}
-		first.mark.release()
-		if !done {
-			return
-		}
-	}
 }
 
 // refresh queries how far the stream is if Reached has answered false since.
 func (s *Stream) refresh() {
-	s.queryKept()
-	wanted := s.wanted.Load()
-	if s.reached.Load() >= wanted {
-		return
-	}
-	place := s.enqueued.Load() // before the query: another thread may enqueue behind it
-	if done, _ := s.Query(); done {
-		s.setReached(place)
-		return
-	}
-	s.mu.Lock()
-	covered := false
-	for _, k := range s.kept {
-		covered = covered || k.place >= wanted
-	}
-	s.mu.Unlock()
-	if !covered {
-		s.Keep()
-	}
-}
-
-// awaitsHostAt notes that the operation at a place waits for something that the program may have to do, and makes
-// Reached exact for it.
-func (s *Stream) awaitsHostAt(place uint64) {
-	for {
-		before := s.hostWait.Load()
-		if before >= place {
-			return
+	s.Refresh(func() bool {
+		seq := s.Last() // before the query: another thread may enqueue behind it
+		done, _ := s.Query()
+		if done {
+			s.SetReached(seq)
 		}
-		if s.hostWait.CompareAndSwap(before, place) {
-			s.Keep()
-			return
-		}
-	}
+		return done
+	}, s.Keep)
 }
 
 // made takes the stream of the library from a stream that does not use it any more.
@@ -622,7 +463,7 @@ func (s *Stream) lineOf(doing string) (*C.na_line, error) {
 		return found, nil
 	}
 	for !s.subscribing.CompareAndSwap(false, true) {
-		C.na_pause() // with Python's lock released, which the other thread may need
+		pause() // with Python's lock released, which the other thread may need
 	}
 	defer s.subscribing.Store(false)
 	if found := line(); found != nil {
@@ -638,18 +479,18 @@ func (s *Stream) lineOf(doing string) (*C.na_line, error) {
 	return made, nil
 }
 
-// recordMark records a new mark behind the work of a stream.
-func (s *Stream) recordMark(timed bool, doing string) (*mark, error) {
+// recordFenceEvent records a new fence event behind the work of a stream.
+func (s *Stream) recordFenceEvent(timed bool, doing string) (*vendor.FenceEvent, error) {
 	d := s.dev
 	if err := d.usable(doing); err != nil {
 		return nil, err
 	}
-	m, err := d.newMark(timed, doing)
+	m, err := d.newFenceEvent(timed, doing)
 	if err != nil {
 		return nil, err
 	}
-	if err := d.check(C.na_record(d.ctx(), m.event, s.h), doing); err != nil {
-		m.release()
+	if err := d.check(C.na_record(d.ctx(), C.uintptr_t(m.Event), s.h), doing); err != nil {
+		m.Release()
 		return nil, err
 	}
 	return m, nil
@@ -663,7 +504,7 @@ func (s *Stream) Reset(e driver.Event, tag driver.Tag) error {
 		if err != nil {
 			return err
 		}
-		defer old.release()
+		defer old.Release()
 		return s.took(C.na_reset_event(s.dev.ctx(), old.event, s.h), doing)
 	})
 }
@@ -694,19 +535,19 @@ func (s *Stream) wait(e *Event, doing string) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		defer old.release()
+		defer old.Release()
 		if err := s.took(C.na_wait(s.dev.ctx(), s.h, old.event), doing); err != nil {
 			return false, err
 		}
-		s.awaitsHostAt(s.enqueued.Load())
+		s.AwaitsHostAt(s.Last(), s.Keep)
 		return true, nil
 	}
-	m := e.latest()
+	m := e.own.Latest()
 	if m == nil {
 		return false, nil
 	}
-	defer m.release()
-	return true, s.took(C.na_wait(s.dev.ctx(), s.h, m.event), doing)
+	defer m.Release()
+	return true, s.took(C.na_wait(s.dev.ctx(), s.h, C.uintptr_t(m.Event)), doing)
 }
 
 // waitWithin lets a host thread wait on behalf of the stream, which is held meanwhile.
@@ -723,24 +564,17 @@ func (s *Stream) waitWithin(e *Event, limit int64, doing string) error {
 	}
 	release := func() { // called once: by the wait, or where there is none
 		switch p := at.(type) {
-		case *point:
-			p.drop()
+		case *vendor.Fence:
+			p.Drop()
 		case setPoint:
-			p.release()
+			p.Release()
 		}
 	}
-	h := &held{what: C.NA_HOLD, title: fmt.Sprintf("wait for event %d with a limit", e.opts.ID), drop: release}
-	h.run = func() {
-		// It is no task: the wait for an event of a lost device waits for tasks.
-		go func() {
-			if !at.Wait(limit) {
-				s.fail(driver.Errorf(driver.Timeout, doing, "wait for event %d passed its limit of %v",
-					e.opts.ID, time.Duration(limit)))
-			}
-			release()
-			h.open()
-		}()
-	}
+	h := &blocker{what: C.NA_HOLD}
+	h.Blocker = vendor.NewTimedWait(&s.Progress, e.opts.ID, limit, func() bool {
+		defer release()
+		return at.Wait(limit)
+	}, release, h.open)
 	err := s.launch(h, doing)
 	if err != nil {
 		release()
@@ -750,13 +584,11 @@ func (s *Stream) waitWithin(e *Event, limit int64, doing string) error {
 
 // countWait adds a wait of s for e, which was just enqueued, to the event's count.
 func (s *Stream) countWait(e *Event) error {
-	p, err := s.point("wait event")
+	p, err := s.fence("wait event")
 	if err != nil {
 		return err
 	}
-	e.mu.Lock()
-	e.waits = append(e.waits, p)
-	e.mu.Unlock()
+	e.waits.Add(p)
 	return nil
 }
 
@@ -772,7 +604,7 @@ func (s *Stream) WaitStream(o driver.Stream, tag driver.Tag) error {
 		if m == nil || err != nil {
 			return err
 		}
-		defer m.release()
-		return s.took(C.na_wait(s.dev.ctx(), s.h, m.event), doing)
+		defer m.Release()
+		return s.took(C.na_wait(s.dev.ctx(), s.h, C.uintptr_t(m.Event)), doing)
 	})
 }

@@ -7,10 +7,9 @@ import "C"
 
 import (
 	"fmt"
-	"math"
-	"sync"
 
 	"halstream/hal/driver"
+	"halstream/hal/vendor"
 )
 
 // maxStaged is the size in bytes up to which a copy from or to pageable memory goes
@@ -27,7 +26,7 @@ func (s *Stream) Copy(c driver.Copy) (_ driver.Point, err error) {
 	}
 	defer s.endEnqueue()
 	f := s.follow(c.Tag, nil)
-	defer func() { f.end(d.drv, err) }()
+	defer func() { f.End(err) }()
 	size := c.Width * c.Height
 	switch {
 	case c.To != driver.OnDevice && c.From != driver.OnDevice:
@@ -97,11 +96,11 @@ func (s *Stream) copyFromStage(c driver.Copy) error {
 	if err := s.copy(c, doing); err != nil {
 		return err
 	}
-	p, err := s.point(doing)
+	p, err := s.fence(doing)
 	if err == nil {
-		s.dev.staged.add(p, c.Release)
+		s.dev.staged.Add(p, c.Release)
 	}
-	if s.dev.lost.Load() != nil {
+	if s.dev.IsLost() {
 		return err // no copy reads it any more
 	}
 	return nil // without an event the end of the copy is not seen: the stage is not freed
@@ -129,8 +128,8 @@ func (s *Stream) copyToStage(c driver.Copy) error {
 	err = s.task(doing, "the end of a copy to pageable memory", take, func() { d.Unstage(addr) })
 	if err != nil {
 		// The copy to the stage is pending.
-		if p, lost := s.point(doing); lost == nil {
-			d.staged.add(p, addr)
+		if p, lost := s.fence(doing); lost == nil {
+			d.staged.Add(p, addr)
 		}
 	}
 	return err
@@ -166,7 +165,7 @@ func (s *Stream) Fill(f driver.Fill) (err error) {
 	}
 	defer s.endEnqueue()
 	op := s.follow(f.Tag, nil)
-	defer func() { op.end(s.dev.drv, err) }()
+	defer func() { op.End(err) }()
 	if f.On != driver.OnDevice {
 		fill := func() {
 			C.hs_host_fill(C.uint64_t(f.Dst), C.uint64_t(f.Count), C.uint32_t(f.Value), C.int(f.Size))
@@ -176,68 +175,16 @@ func (s *Stream) Fill(f driver.Fill) (err error) {
 	return s.enqueuedOne(C.hs_fill(s.dev.ctx(), s.h, C.uint64_t(f.Dst), C.uint64_t(f.Count), C.uint32_t(f.Value), C.int(f.Size)), doing)
 }
 
-// Native implements driver.Stream. The function runs on a thread of this package: the
-// driver has few threads for functions, so a long one would delay other streams.
+// Native implements driver.Stream.
 func (s *Stream) Native(n driver.Native) (err error) {
 	f := s.follow(n.Tag, nil)
-	defer func() { f.end(s.dev.drv, err) }()
-	work := func() {
-		if n.Before != nil {
-			n.Before()
-		}
-		if n.Call == nil {
-			C.hs_host_native(C.uint64_t(n.Fn), C.uint64_t(n.Arg))
-		} else if err := n.Call.Run(); err != nil {
-			s.fail(err)
-		}
-		if n.After != nil {
-			n.After()
-		}
-	}
-	if n.Call != nil {
-		return s.task("call native", n.Call.Title(), work, n.Call.Drop)
-	}
-	return s.task("call native", "a native function", work, func() {})
-}
-
-// staged is pinned memory that copies in flight read or write.
-type staged struct {
-	mu   sync.Mutex
-	list []staging
-}
-
-type staging struct {
-	point *point
-	addr  uint64
+	defer func() { f.End(err) }()
+	title, work, drop := vendor.NativeWork(&s.Progress, n, func(fn, arg uint64) { C.hs_host_native(C.uint64_t(fn), C.uint64_t(arg)) })
+	return s.task("call native", title, work, drop)
 }
 
 // maxCollect bounds how many copies are queried in one call.
 const maxCollect = 8
-
-func (p *staged) add(at *point, addr uint64) {
-	p.mu.Lock()
-	p.list = append(p.list, staging{at, addr})
-	p.mu.Unlock()
-}
-
-// collect frees memory that is no longer in use. It queries at most most copies.
-func (p *staged) collect(d *Device, most int) {
-	p.mu.Lock()
-	n := min(most, len(p.list))
-	list := append([]staging(nil), p.list[:n]...)
-	p.list = p.list[n:]
-	p.mu.Unlock()
-	for _, s := range list {
-		if s.point.Wait(0) {
-			d.Unstage(s.addr)
-			continue
-		}
-		p.add(s.point, s.addr)
-	}
-}
-
-// drain frees all memory that is no longer in use, when the device is closed.
-func (p *staged) drain(d *Device) { p.collect(d, math.MaxInt) }
 
 // valueMemory says in which memory of a device the driver lets streams write and wait for values.
 const valueMemory = "use an array of at most 4096 bytes that is allocated without a stream, or pinned memory"
@@ -282,7 +229,7 @@ func (s *Stream) value(v driver.Value, condition C.int, doing string) (err error
 	}
 	defer s.endEnqueue()
 	f := s.follow(v.Tag, nil)
-	defer func() { f.end(d.drv, err) }()
+	defer func() { f.End(err) }()
 	if !d.memops() || d.attribute(attributeValues64) == 0 {
 		return driver.Errorf(driver.NotSupported, doing,
 			"it needs stream memory operations of 64 bits, which %s or its driver has not (CUDA 11.7 has them)", d.title())
@@ -307,7 +254,7 @@ func (s *Stream) value(v driver.Value, condition C.int, doing string) (err error
 		return err
 	}
 	if condition != noCondition {
-		s.awaitsHostAt(s.enqueued.Load())
+		s.AwaitsHostAt(s.Last(), s.Keep)
 	}
 	return nil
 }

@@ -23,6 +23,7 @@ import (
 	"halstream/hal/addrmap"
 	"halstream/hal/driver"
 	"halstream/hal/park"
+	"halstream/hal/vendor"
 )
 
 // Device is one GPU. Its primary context, which all libraries of the process
@@ -34,13 +35,13 @@ type Device struct {
 	name    string
 	legacy  *Stream
 
-	live    atomic.Pointer[live]
-	lost    atomic.Pointer[driver.Error]
-	ended   atomic.Bool // the driver was closed
-	marks   [eventFlavours]marks
-	slots   slots
-	streams registry
-	spares  spareStreams
+	vendor.Device
+	started atomic.Pointer[deviceState] // nil before the first use, and when the driver was closed
+	// fenceEvents are unused events of the driver, by their flags.
+	fenceEvents [eventFlavours]vendor.FenceEvents
+	slots       slots
+	streams     vendor.Streams[*Stream]
+	spares      spareStreams
 	// The addresses of blocks that were allocated here and freed since. Memory of other libraries may lie between
 	// them, in the same mapping of the driver.
 	freed   addrmap.Ranges
@@ -48,19 +49,22 @@ type Device struct {
 	plain   sync.Map // addresses of blocks, and of slabs to be freed, that are of no pool
 	pooled  addrmap.Ranges
 	slabs   slabs
-	staged  staged
+	staged  vendor.Staged
 	unfreed unfreed
-	working atomic.Int64 // tasks on host threads that are in flight
 	calling atomic.Int64 // functions of the program that run and hold their streams
 	modules modules
 	endings endings
 
-	apartCalls atomic.Int64 // calls of the driver that another thread makes
+	callsElsewhere atomic.Int64 // calls of the driver that another thread makes
 }
 
 // Open implements driver.Driver.
 func (d *Driver) Open(ordinal int) (driver.Device, error) {
 	dev := &Device{drv: d, ordinal: ordinal}
+	dev.Init(deviceCalls{dev})
+	for flags := range dev.fenceEvents {
+		dev.fenceEvents[flags].Init(&dev.Device, uint8(flags))
+	}
 	const room = 256
 	name := (*C.char)(C.malloc(room))
 	defer C.free(unsafe.Pointer(name))
@@ -68,35 +72,51 @@ func (d *Driver) Open(ordinal int) (driver.Device, error) {
 		return nil, err
 	}
 	dev.name = C.GoString(name)
-	dev.legacy = &Stream{dev: dev, h: legacyHandle, level: driver.Levels - 1}
-	dev.streams.add(dev.legacy)
+	dev.legacy = dev.add(&Stream{h: legacyHandle, level: driver.Levels - 1})
 	d.devices[ordinal] = dev
 	return dev, nil
 }
 
+// deviceCalls is what hal/vendor asks of a device.
+type deviceCalls struct{ d *Device }
+
+func (deviceCalls) Pause() bool { return pause() }
+
+// Enter implements vendor.DeviceCalls.
+func (c deviceCalls) Enter() vendor.Context {
+	l := c.d.state()
+	if l == nil || !l.refs.Hold() {
+		return nil
+	}
+	return l
+}
+
+// DropBlocked drops the operations that need the host, and ends the launches of graphs.
+func (c deviceCalls) DropBlocked() {
+	c.d.drv.poller.dropBlockers(c.d)
+	c.d.endings.endAll()
+}
+
 // usable refuses calls on a device that was lost, and starts one that was not used.
 func (d *Device) usable(doing string) error {
-	if d.lost.Load() != nil {
-		return d.lostError(doing)
+	if d.IsLost() {
+		return d.LostError(doing)
 	}
-	if d.live.Load() == nil {
+	if d.state() == nil {
 		return d.start(doing)
 	}
 	return nil
 }
 
-// unusable reports whether the driver answers no call about the device any more.
-func (d *Device) unusable() bool { return d.lost.Load() != nil || d.ended.Load() }
+func (d *Device) state() *deviceState { return d.started.Load() }
 
-func (d *Device) state() *live { return d.live.Load() }
+func (d *Device) ctx() C.CUcontext { return d.state().ctx }
 
-func (d *Device) ctx() C.CUcontext { return d.live.Load().ctx }
+func (d *Device) memops() bool { return d.state().memops.Load() }
 
-func (d *Device) memops() bool { return d.live.Load().memops.Load() }
+func (d *Device) base() *vendor.FenceEvent { return d.state().base }
 
-func (d *Device) base() *mark { return d.live.Load().base }
-
-func (d *Device) opened() bool { return d.live.Load() != nil && d.lost.Load() == nil }
+func (d *Device) opened() bool { return d.state() != nil && !d.IsLost() }
 
 func (d *Device) title() string { return fmt.Sprintf("device %d (%s)", d.ordinal, d.name) }
 
@@ -121,7 +141,7 @@ func (d *Device) Priorities() int {
 }
 
 // spin is for how many nanoseconds a host thread that waits polls without a pause.
-func (d *Device) spin(flags uint8) int64 {
+func spin(flags uint8) int64 {
 	if flags&eventBlockingSync != 0 {
 		return 0
 	}
@@ -134,24 +154,24 @@ func (d *Device) spin(flags uint8) int64 {
 func (d *Device) Point() driver.Point {
 	const doing = "synchronize device"
 	if !d.opened() {
-		return reachedPoint{}
+		return vendor.ReachedFence()
 	}
 	if C.hs_has(C.HS_cuCtxRecordEvent) != 0 {
-		if m, err := d.newMark(eventDisableTiming, doing); err == nil {
-			covered := d.pendingPlaces() // before the record, which is behind them
-			s := C.hs_record_context(d.ctx(), m.event)
+		if m, err := d.newFenceEvent(eventDisableTiming, doing); err == nil {
+			covered := d.pendingOperations() // before the record, which is behind them
+			s := C.hs_record_context(d.ctx(), C.CUevent(m.Event))
 			if s == 0 {
-				return &point{mark: m, covered: covered, spin: d.spin(m.flags)}
+				return vendor.NewDeviceFence(m, covered)
 			}
-			m.release()
+			m.Release()
 			_ = d.check(s, doing)
 		}
 	}
 	var ps driver.Points
 	var captured *Stream
-	for _, s := range d.streams.all() {
+	for _, s := range d.streams.All() {
 		if !s.borrowed() && s.Captured() {
-			captured = s // its marks would become nodes, and never be reached
+			captured = s // its fence events would become nodes, and never be reached
 			continue
 		}
 		if p := s.behind(); p != nil {
@@ -169,14 +189,14 @@ func (d *Device) Point() driver.Point {
 // Refused implements driver.RefusedPoint.
 func (p refusedPoint) Refused() *driver.Error { return p.cause }
 
-// pendingPlaces returns the latest place of each stream that is not known to be reached.
-func (d *Device) pendingPlaces() (places []streamPlace) {
-	for _, s := range d.streams.all() {
-		if place := s.enqueued.Load(); s.reached.Load() < place {
-			places = append(places, streamPlace{s, place})
+// pendingOperations returns the latest operation of each stream that is not known to be done.
+func (d *Device) pendingOperations() (all []vendor.Sequence) {
+	for _, s := range d.streams.All() {
+		if seq := s.Last(); s.Done() < seq {
+			all = append(all, vendor.Sequence{Stream: &s.Progress, Number: seq})
 		}
 	}
-	return places
+	return all
 }
 
 // Pending implements driver.Device.
@@ -185,9 +205,9 @@ func (d *Device) Pending() int {
 		return 0
 	}
 	n := 0
-	for _, s := range d.streams.all() {
+	for _, s := range d.streams.All() {
 		if s.pending() {
-			n += max(1, int(s.enqueued.Load()-s.reached.Load()))
+			n += s.AtMost()
 		}
 	}
 	return n
@@ -195,12 +215,12 @@ func (d *Device) Pending() int {
 
 // Describe implements driver.Device.
 func (d *Device) Describe() string {
-	if cause := d.lost.Load(); cause != nil {
+	if cause := d.Cause(); cause != nil {
 		return d.title() + " is lost: " + cause.Error()
 	}
 	var parts []string
 	if d.opened() {
-		for _, s := range d.streams.all() {
+		for _, s := range d.streams.All() {
 			if s.pending() {
 				parts = append(parts, s.Describe())
 			}
@@ -289,26 +309,26 @@ const closeLimit = 2_000_000_000
 // close ends what the device has, but for its context and pinned memory. The
 // streams and events of the program are closed already.
 func (d *Device) close() {
-	if d.live.Load() == nil {
+	if d.state() == nil {
 		return
 	}
-	if !d.awaitApart(closeLimit) || !d.awaitTasks(closeLimit) || !d.awaitIdle(closeLimit) {
+	if !d.awaitCallsElsewhere(closeLimit) || !d.AwaitTasks(closeLimit) || !d.AwaitIdle(d.Pending, closeLimit) {
 		// A native function still runs, or a stream waits for a value that nothing writes:
 		// their memory must not go from under them, and freeing it would wait for the stream.
 		d.drv.left.Store(true)
-		d.ended.Store(true)
-		l := d.live.Swap(nil)
+		d.End()
+		l := d.started.Swap(nil)
 		l.left.Store(true)
-		l.release(d)
+		l.Leave()
 		return
 	}
 	d.modules.unload(d)
-	for _, s := range d.streams.all() {
+	for _, s := range d.streams.All() {
 		s.forget()
 	}
 	d.destroySpares()
-	d.staged.drain(d)
-	d.trimMarks(d.state(), 0)
+	d.staged.Collect(math.MaxInt, d.Unstage)
+	d.trimFenceEvents(d.state(), 0)
 	d.retryFrees(false)
 	for _, start := range d.slabs.clear() {
 		_ = d.check(C.hs_free(d.ctx(), C.CUdeviceptr(start)), "free")
@@ -322,63 +342,72 @@ func (d *Device) close() {
 	}
 }
 
-// live is what a device has from its first use on.
-type live struct {
+// deviceState is what a device has from its first use on. It implements vendor.Context.
+type deviceState struct {
+	dev      *Device
 	ctx      C.CUcontext
 	greatest int         // priority of the most urgent streams
 	memops   atomic.Bool // whether streams write and wait for words, as far as is known
 	guard    *C.hs_guard // of functions on the driver's thread
 	pool     C.CUmemoryPool
-	internal C.CUstream  // on which memory is allocated and freed
-	dealt    uint64      // by which turn the driver has dealt out its hardware queue, of the greatest priority
-	blocked  atomic.Bool // whether it did not go on when it was last waited for
-	stalled  atomic.Bool // whether it did not when a call had no other memory, and work waited for the host
-	drains   atomic.Bool // whether the driver did not return from a call for memory, while work waited for the host
-	base     *mark       // the zero of the events' times
+	internal C.CUstream         // on which memory is allocated and freed
+	dealt    uint64             // by which turn the driver has dealt out its hardware queue, of the greatest priority
+	blocked  atomic.Bool        // whether it did not go on when it was last waited for
+	stalled  atomic.Bool        // whether it did not when a call had no other memory, and work waited for the host
+	drains   atomic.Bool        // whether the driver did not return from a call for memory, while work waited for the host
+	base     *vendor.FenceEvent // the zero of the events' times
 	delay    atomic.Pointer[driver.Function]
 	// condition is the kernel that tells the driver a condition.
 	condition atomic.Pointer[driver.Function]
 	// refs are the device's own reference and one of each call that may still be in the driver when the
 	// device is closed. Who gives up the last one releases the context.
-	refs atomic.Int64
+	refs vendor.References
 	left atomic.Bool // it stays, with what is in it, until the process ends
 }
 
-// hold keeps the context until release, and reports false if it was released.
-func (l *live) hold() bool { return holdCount(&l.refs) }
+// Await implements vendor.Context.
+func (l *deviceState) Await(m *vendor.FenceEvent, limit int64, doing string) (bool, *driver.Error) {
+	var s C.hs_status
+	if limit == 0 {
+		s = C.hs_event_query(l.ctx, C.CUevent(m.Event))
+	} else {
+		s = C.hs_await(l.ctx, C.CUevent(m.Event), C.int64_t(limit), C.int64_t(spin(m.Kind())))
+	}
+	return l.waited(s, doing)
+}
 
-func (l *live) release(d *Device) {
-	if l.refs.Add(-1) > 0 {
+// waited converts the result of a wait as Await does.
+func (l *deviceState) waited(s C.hs_status, doing string) (bool, *driver.Error) {
+	if s == 0 || C.hs_code(s) == codeNotReady {
+		return s == 0, nil
+	}
+	e := failed(s, doing)
+	if lasting(e.Code) {
+		_ = l.dev.Lose(e)
+	}
+	return false, e
+}
+
+// Leave gives a reference up. Who gives up the last one releases the context.
+func (l *deviceState) Leave() {
+	if !l.refs.Release() {
 		return
 	}
 	if !l.left.Load() {
-		d.trimMarks(l, 0) // those that were in use when the device was closed
-		_ = d.undoStart(l, nil)
+		l.dev.trimFenceEvents(l, 0) // those that were in use when the device was closed
+		_ = l.dev.undoStart(l, nil)
 	}
 	open.Add(-1)
-}
-
-// holdCount adds a reference, and reports false if there was none.
-func holdCount(refs *atomic.Int64) bool {
-	for {
-		n := refs.Load()
-		if n == 0 {
-			return false
-		}
-		if refs.CompareAndSwap(n, n+1) {
-			return true
-		}
-	}
 }
 
 // start retains the primary context and what the backend needs in it. Threads
 // that call at the same time each do it, and all but the first undo theirs: none
 // may wait for another here, since it may hold Python's lock.
 func (d *Device) start(doing string) error {
-	if d.ended.Load() {
+	if d.Ended() {
 		return driver.Errorf(driver.Closed, doing, "the backend was closed; use the one that replaced it")
 	}
-	l := &live{guard: C.hs_guard_new()}
+	l := &deviceState{dev: d, guard: C.hs_guard_new()}
 	if err := check(C.hs_retain(d.dev, &l.ctx), doing); err != nil {
 		return d.undoStart(l, err)
 	}
@@ -393,12 +422,13 @@ func (d *Device) start(doing string) error {
 	internal := spareStream{}
 	d.spares.number(&internal, uint8(d.Priorities()-1))
 	l.dealt = internal.dealt
-	l.base = &mark{dev: d}
-	l.base.refs.Store(1)
-	if err := check(C.hs_event_new(l.ctx, 0, &l.base.event), doing); err != nil {
+	var base C.CUevent
+	err := check(C.hs_event_new(l.ctx, 0, &base), doing)
+	l.base = &vendor.FenceEvent{Event: uintptr(base)}
+	if err != nil {
 		return d.undoStart(l, err)
 	}
-	if err := check(C.hs_record(l.ctx, l.base.event, l.internal), doing); err != nil {
+	if err := check(C.hs_record(l.ctx, C.CUevent(l.base.Event), l.internal), doing); err != nil {
 		return d.undoStart(l, err)
 	}
 	// Older drivers and some devices have no pools; memory comes from cuMemAlloc then.
@@ -411,10 +441,10 @@ func (d *Device) start(doing string) error {
 		}
 	}
 	l.memops.Store(C.hs_has(C.HS_cuStreamBatchMemOp_v2) != 0)
-	l.refs.Store(1)
+	l.refs.Set(1)
 	open.Add(1)
-	if !d.live.CompareAndSwap(nil, l) {
-		_ = d.undoStart(l, nil) // the spare marks are those of the thread that was faster
+	if !d.started.CompareAndSwap(nil, l) {
+		_ = d.undoStart(l, nil) // the spare fence events are those of the thread that was faster
 		open.Add(-1)
 		return nil
 	}
@@ -429,13 +459,13 @@ func hasPools() bool {
 }
 
 // undoStart releases what a start has acquired so far.
-func (d *Device) undoStart(l *live, cause *driver.Error) error {
+func (d *Device) undoStart(l *deviceState, cause *driver.Error) error {
 	// A call that failed for a passing reason succeeds the second time.
 	if l.pool != 0 && C.hs_pool_destroy(l.ctx, l.pool) != 0 {
 		C.hs_pool_destroy(l.ctx, l.pool)
 	}
-	if l.base != nil && l.base.event != 0 {
-		C.hs_event_destroy(l.ctx, l.base.event)
+	if l.base != nil && l.base.Event != 0 {
+		C.hs_event_destroy(l.ctx, C.CUevent(l.base.Event))
 	}
 	if l.internal != 0 {
 		C.hs_stream_destroy(l.ctx, l.internal)
@@ -447,16 +477,16 @@ func (d *Device) undoStart(l *live, cause *driver.Error) error {
 		return nil
 	}
 	if lasting(cause.Code) {
-		return d.lose(cause)
+		return d.Lose(cause)
 	}
 	return cause
 }
 
 // releaseContext releases the context, unless a call in the driver still needs it: then that call does.
 func (d *Device) releaseContext() {
-	d.ended.Store(true)
-	if l := d.live.Swap(nil); l != nil {
-		l.release(d)
+	d.End()
+	if l := d.started.Swap(nil); l != nil {
+		l.Leave()
 	}
 }
 
@@ -488,7 +518,7 @@ func (d *Device) External(handle uint64) (driver.Stream, error) {
 	s := C.hs_stream_facts(d.ctx(), C.CUstream(handle), &of, &flags, &priority)
 	if err := d.check(s, doing); err != nil {
 		e := err.(*driver.Error)
-		if d.lost.Load() == nil && e.Code != codeNotSupported {
+		if !d.IsLost() && e.Code != codeNotSupported {
 			e.Kind = driver.InvalidHandle
 			e.Text = fmt.Sprintf("handle %#x is no stream of this process that is alive; its owner may have destroyed it (%s)",
 				handle, e.Text)
@@ -500,21 +530,17 @@ func (d *Device) External(handle uint64) (driver.Stream, error) {
 			"stream %#x belongs to another device or context than device %d", handle, d.ordinal)
 	}
 	level := min(max(0, int(priority)-d.state().greatest), d.Priorities()-1)
-	made := &Stream{dev: d, h: C.CUstream(handle), level: uint8(level), external: true,
-		ordered: flags&nonBlockingStream == 0}
-	d.streams.add(made)
-	return made, nil
+	return d.add(&Stream{h: C.CUstream(handle), level: uint8(level), external: true,
+		ordered: flags&nonBlockingStream == 0}), nil
 }
 
 // PerThread implements driver.VendorDevice. The handle means another stream on
-// each thread, so other threads query a mark that is recorded behind its work.
+// each thread, so other threads query a fence event that is recorded behind its work.
 func (d *Device) PerThread(o driver.StreamOptions) (driver.Stream, error) {
 	if err := d.usable("per-thread default stream"); err != nil {
 		return nil, err
 	}
-	s := &Stream{dev: d, h: perThreadHandle, id: o.ID, level: o.Level, ordered: true, external: true, owner: C.hs_self()}
-	d.streams.add(s)
-	return s, nil
+	return d.add(&Stream{h: perThreadHandle, id: o.ID, level: o.Level, ordered: true, external: true, owner: C.hs_self()}), nil
 }
 
 // waitWithin waits for a point, and counts one as not reached whose query has not
@@ -525,13 +551,13 @@ func (d *Device) waitWithin(at driver.Point, limit int64, release func()) bool {
 	if p, ok := at.(*wordPoint); ok {
 		return p.Wait(limit) // it reads a word, and calls no driver
 	}
-	l := d.live.Load()
-	if l == nil || !l.hold() {
+	l := d.state()
+	if l == nil || !l.refs.Hold() {
 		return false // the device was closed
 	}
 	answer := make(chan bool, 1)
 	go func() {
-		defer l.release(d)
+		defer l.Leave()
 		answer <- at.Wait(limit)
 		release()
 	}()
@@ -563,8 +589,8 @@ func (d *Device) answer(s C.hs_status, doing string) (bool, error) {
 	return err == nil, err
 }
 
-// between returns the nanoseconds from one mark to another.
-func (d *Device) between(a, b *mark, doing string) (int64, error) {
+// between returns the nanoseconds from one fence event to another.
+func (d *Device) between(a, b *vendor.FenceEvent, doing string) (int64, error) {
 	if err := d.usable(doing); err != nil {
 		return 0, err
 	}
@@ -572,7 +598,7 @@ func (d *Device) between(a, b *mark, doing string) (int64, error) {
 		return 0, driver.Errorf(driver.Unrecorded, doing, "an event was never recorded; record both events first")
 	}
 	var ms C.float
-	s := C.hs_elapsed(d.ctx(), a.event, b.event, &ms)
+	s := C.hs_elapsed(d.ctx(), C.CUevent(a.Event), C.CUevent(b.Event), &ms)
 	if C.hs_code(s) == codeNotReady {
 		return 0, driver.Errorf(driver.NotReady, doing, "an event is still pending; synchronize it first")
 	}
@@ -582,24 +608,18 @@ func (d *Device) between(a, b *mark, doing string) (int64, error) {
 	return int64(math.Round(float64(ms) * 1e6)), nil
 }
 
-// newMark returns a mark with one reference.
-func (d *Device) newMark(flags uint8, doing string) (*mark, error) {
-	m := d.marks[flags].take()
-	if m == nil {
+// newFenceEvent returns an event of the driver with one reference.
+func (d *Device) newFenceEvent(flags uint8, doing string) (*vendor.FenceEvent, error) {
+	return d.fenceEvents[flags].New(func() (uintptr, error) {
 		event, err := d.makeEvent(flags, doing)
-		if err != nil {
-			return nil, err
-		}
-		m = &mark{dev: d, flags: flags, event: event}
-	}
-	m.refs.Store(1)
-	return m, nil
+		return uintptr(event), err
+	})
 }
 
 func (d *Device) makeEvent(flags uint8, doing string) (C.CUevent, error) {
 	ctx := d.ctx()
 	var event C.CUevent
-	s, err := d.patiently("cuEventCreate", doing,
+	s, err := d.callInterruptibly("cuEventCreate", doing,
 		func() C.hs_status { return C.hs_event_new(ctx, C.uint32_t(flags), &event) },
 		func() { C.hs_event_destroy(ctx, event) })
 	if err != nil {
@@ -608,39 +628,13 @@ func (d *Device) makeEvent(flags uint8, doing string) (C.CUevent, error) {
 	return event, d.check(s, doing)
 }
 
-// trimMarks destroys the driver's events beyond most of each set of flags.
-func (d *Device) trimMarks(l *live, most int) {
-	for i := range d.marks {
-		for _, m := range d.marks[i].surplus(most) {
-			_ = d.check(C.hs_event_destroy(l.ctx, m.event), "close event")
+// trimFenceEvents destroys the unused events of the driver beyond most of each set of flags.
+func (d *Device) trimFenceEvents(l *deviceState, most int) {
+	for i := range d.fenceEvents {
+		for _, m := range d.fenceEvents[i].Surplus(most) {
+			_ = d.check(C.hs_event_destroy(l.ctx, C.CUevent(m.Event)), "close event")
 		}
 	}
-}
-
-// awaitTasks waits until no task on a host thread uses memory of the program for a
-// device that was lost: the driver itself does no more work, so afterwards the program
-// may free the memory. It reports false after limit nanoseconds, or after a signal.
-func (d *Device) awaitTasks(limit int64) bool {
-	clock := stopwatch()
-	for d.working.Load() > 0 {
-		if limit >= 0 && clock() >= limit {
-			return false
-		}
-		if C.hs_pause() != 0 && limit >= 0 {
-			return false
-		}
-	}
-	return true
-}
-
-// awaitIdle waits until no stream has work. It reports false after limit nanoseconds.
-func (d *Device) awaitIdle(limit int64) bool {
-	for clock := stopwatch(); d.Pending() > 0; C.hs_pause() {
-		if clock() >= limit {
-			return false
-		}
-	}
-	return true
 }
 
 // takeSlot returns an unused slot. A stream may still be waiting for the gate that
@@ -689,12 +683,12 @@ func (d *Device) testMemops(s *slot, doing string) bool {
 	s.value++
 	value := C.uint32_t(s.value)
 	C.hs_open(s.p, value)
-	before, err := d.newMark(eventDisableTiming, doing)
+	before, err := d.newFenceEvent(eventDisableTiming, doing)
 	if err != nil {
 		return true
 	}
-	defer before.release()
-	if C.hs_record(ctx, before.event, stream) != 0 {
+	defer before.Release()
+	if C.hs_record(ctx, C.CUevent(before.Event), stream) != 0 {
 		return true
 	}
 	if status := C.hs_hold(ctx, stream, nil, C.HS_HOLD, s.p, s.dev, value); status != 0 {
@@ -708,7 +702,7 @@ func (d *Device) testMemops(s *slot, doing string) bool {
 			continue
 		}
 		// A device that does not come to the operation, since others use it, says nothing.
-		if done, err := d.answer(C.hs_event_query(ctx, before.event), doing); done && err == nil {
+		if done, err := d.answer(C.hs_event_query(ctx, C.CUevent(before.Event)), doing); done && err == nil {
 			d.state().memops.Store(false)
 		}
 		return false
@@ -741,12 +735,21 @@ func (d *Device) queueLoads(level uint8) []int {
 	if level == 0 {
 		loads[d.state().dealt%uint64(len(loads))]++
 	}
-	for _, s := range d.streams.all() {
+	for _, s := range d.streams.All() {
 		if s.level == level && s.nth != 0 { // the driver has made it for this runtime
 			loads[s.dealt%uint64(len(loads))]++
 		}
 	}
 	return loads
+}
+
+// sweep removes the closed streams whose work is done.
+func (d *Device) sweep() {
+	for _, s := range d.streams.All() {
+		if tail := s.end(); tail != nil && tail.Wait(0) && d.streams.Remove(s) {
+			s.QueryCached()
+		}
+	}
 }
 
 func (d *Device) isOrdinary(level uint8) bool { return int(level) == d.Priorities()-1 }
@@ -755,7 +758,7 @@ func (d *Device) isOrdinary(level uint8) bool { return int(level) == d.Prioritie
 // free: work of a stream that shares one with a held stream has to wait.
 func (d *Device) takeStream(kind streamKind, doing string) (spareStream, error) {
 	defer d.refillStreams(kind, doing)
-	d.streams.sweep() // closed streams count as long as they have work
+	d.sweep() // closed streams count as long as they have work
 	loads := d.queueLoads(kind.level)
 	best, found := d.spares.take(kind, loads)
 	if found && best.load(loads) == 0 {
@@ -800,7 +803,7 @@ func (d *Device) makeStream(kind streamKind, doing string) (spareStream, error) 
 	ctx, ordinary := d.ctx(), uint8(d.Priorities()-1)
 	made := spareStream{kind: kind}
 	priority := d.state().greatest + int(kind.level)
-	s, err := d.patiently("cuStreamCreateWithPriority", doing,
+	s, err := d.callInterruptibly("cuStreamCreateWithPriority", doing,
 		func() C.hs_status {
 			s := C.hs_stream_new(ctx, C.uint32_t(flags), C.int(priority), &made.h)
 			if s == 0 {
@@ -837,14 +840,14 @@ func (d *Device) refillStreams(kind streamKind, doing string) {
 // giveStream keeps a stream of the driver for later. What is too many is destroyed while the
 // host holds no stream: the driver may wait for the device to do it.
 func (d *Device) giveStream(s spareStream) {
-	if d.unusable() {
+	if d.Unusable() {
 		return
 	}
 	d.spares.put(s)
 	if d.hostHolds() {
 		return
 	}
-	for _, s := range d.spares.surplus() {
+	for _, s := range d.spares.Surplus(maxSpareStreams) {
 		_ = d.check(C.hs_stream_destroy(d.ctx(), s.h), "close stream")
 	}
 }
@@ -858,10 +861,10 @@ func (d *Device) prepare(doing string) {
 	for _, ordered := range []bool{true, false} {
 		d.refillStreams(streamKind{ordered, uint8(d.Priorities() - 1)}, doing)
 	}
-	var early []*mark
-	for flags, n := range earlyMarks {
+	var early []*vendor.FenceEvent
+	for flags, n := range earlyFenceEvents {
 		for range n {
-			m, err := d.newMark(uint8(flags), doing)
+			m, err := d.newFenceEvent(uint8(flags), doing)
 			if err != nil {
 				break
 			}
@@ -869,14 +872,14 @@ func (d *Device) prepare(doing string) {
 		}
 	}
 	for _, m := range early {
-		m.release()
+		m.Release()
 	}
 	d.drv.pinned.early(d.ctx())
 }
 
 // destroySpares destroys the streams that are kept, when the device is closed.
 func (d *Device) destroySpares() {
-	for _, s := range d.spares.all() {
+	for _, s := range d.spares.All() {
 		_ = d.check(C.hs_stream_destroy(d.ctx(), s.h), "close stream")
 	}
 }
@@ -899,7 +902,7 @@ func (d *Device) Load(image []byte) (driver.Module, error) {
 		text = strings.TrimSpace(C.GoString(log))
 		return s
 	}
-	s, err := d.patiently("cuModuleLoadDataEx", doing, load, func() { C.hs_module_unload(ctx, m.h) })
+	s, err := d.callInterruptibly("cuModuleLoadDataEx", doing, load, func() { C.hs_module_unload(ctx, m.h) })
 	if err != nil {
 		return nil, err
 	}
@@ -989,12 +992,12 @@ func (d *Device) mayDrain(call string) (end func()) {
 }
 
 // hostHolds reports whether streams of the device wait for the host.
-func (d *Device) hostHolds() bool { return d.calling.Load() > 0 || d.drv.poller.held(d) > 0 }
+func (d *Device) hostHolds() bool { return d.calling.Load() > 0 || d.drv.poller.blocked(d) > 0 }
 
 // holders describes the streams that wait for the host, at most most of them. It calls no driver.
 func (d *Device) holders(most int) (names []string) {
 	more := 0
-	for _, s := range d.streams.all() {
+	for _, s := range d.streams.All() {
 		what := s.heldFor()
 		if what == "" {
 			continue
@@ -1014,9 +1017,9 @@ func (d *Device) holders(most int) (names []string) {
 // Calls of the driver that may wait until the device is idle. While a device may wait for the host,
 // maybe for the calling thread, they are made on another thread: no signal ends a call of the driver.
 
-// patienceSlice is for how many nanoseconds a thread that waits for such a call does not look for
+// signalSlice is for how many nanoseconds a thread that waits for such a call does not look for
 // signals that have not ended its sleep.
-const patienceSlice = 50_000_000
+const signalSlice = 50_000_000
 
 // What has become of a call that another thread makes.
 const (
@@ -1036,11 +1039,11 @@ var pythonLock = struct {
 	func(lock *unsafe.Pointer) bool { return C.hs_interrupted(lock) != 0 },
 }
 
-// patiently makes a call of the driver that may wait until the device is idle, and returns its status.
+// callInterruptibly makes a call of the driver that may wait until the device is idle, and returns its status.
 // A thread of Python's can be interrupted there by a handler of a signal that raises: then the error
 // is of the kind Interrupted, and when the call returns, undo gives back what it has made. do keeps
 // what it has made in variables of its own, as it may run on after this call.
-func (d *Device) patiently(call, doing string, do func() C.hs_status, undo func()) (C.hs_status, error) {
+func (d *Device) callInterruptibly(call, doing string, do func() C.hs_status, undo func()) (C.hs_status, error) {
 	if !d.drv.stalls() {
 		return do(), nil
 	}
@@ -1049,37 +1052,37 @@ func (d *Device) patiently(call, doing string, do func() C.hs_status, undo func(
 		defer d.mayDrain(call)()
 		return do(), nil
 	}
-	status, _, err := d.onAnotherThread(lock, forever, call, doing, do, undo)
+	status, _, err := d.awaitCall(lock, forever, call, doing, do, undo)
 	return status, err
 }
 
 // forever is no limit.
 const forever = -1
 
-// withLimit is patiently for a call that needs memory or gives it back, and reports whether it has returned. While a
+// callWithLimit is callInterruptibly for a call that needs memory or gives it back, and reports whether it has returned. While a
 // device may wait for the host it waits stallMost at most: the work that the driver waits for may wait for the caller.
-func (d *Device) withLimit(call, doing string, do func() C.hs_status, undo func()) (C.hs_status, bool, error) {
+func (d *Device) callWithLimit(call, doing string, do func() C.hs_status, undo func()) (C.hs_status, bool, error) {
 	if !d.drv.stalls() {
 		return do(), true, nil
 	}
 	limit := stallMost
 	if l := d.state(); l != nil && l.drains.Load() {
-		limit = min(limit, asideLimit) // no call waits as long again
+		limit = min(limit, giveBackLimit) // no call waits as long again
 	}
-	status, returned, err := d.onAnotherThread(pythonLock.unlock(), limit, call, doing, do, undo)
-	if l := d.live.Load(); l != nil && err == nil {
+	status, returned, err := d.awaitCall(pythonLock.unlock(), limit, call, doing, do, undo)
+	if l := d.state(); l != nil && err == nil {
 		l.drains.Store(!returned)
 	}
 	return status, returned, err
 }
 
-// onAnotherThread lets another thread make a call, for at most limit nanoseconds, and takes Python's lock back if lock is one.
-func (d *Device) onAnotherThread(lock unsafe.Pointer, limit int64, call, doing string, do func() C.hs_status,
+// awaitCall lets another thread make a call, for at most limit nanoseconds, and takes Python's lock back if lock is one.
+func (d *Device) awaitCall(lock unsafe.Pointer, limit int64, call, doing string, do func() C.hs_status,
 	undo func()) (status C.hs_status, returned bool, err error) {
 	var answer C.hs_status
-	w := d.apart(call, func() bool { answer = do(); return answer == 0 }, undo)
-	for clock := stopwatch(); ; {
-		slice := int64(patienceSlice)
+	w := d.callOnOtherThread(call, func() bool { answer = do(); return answer == 0 }, undo)
+	for clock := vendor.Stopwatch(); ; {
+		slice := int64(signalSlice)
 		if limit != forever {
 			slice = max(0, min(slice, limit-clock()))
 		}
@@ -1104,17 +1107,17 @@ func (d *Device) onAnotherThread(lock unsafe.Pointer, limit int64, call, doing s
 	return status, returned, nil
 }
 
-// asideLimit is for how many nanoseconds a thread waits for a call that gives something back.
-const asideLimit = 20_000_000
+// giveBackLimit is for how many nanoseconds a thread waits for a call that gives something back.
+const giveBackLimit = 20_000_000
 
-// aside makes a call of the driver that gives something back, and may wait until the device is idle.
+// callToGiveBack makes a call of the driver that gives something back, and may wait until the device is idle.
 // If it does so while the device may wait for the host, it is left to another thread.
-func (d *Device) aside(call string, limit int64, do func()) {
+func (d *Device) callToGiveBack(call string, limit int64, do func()) {
 	if !d.drv.stalls() {
 		do()
 		return
 	}
-	w := d.apart(call, func() bool { do(); return false }, nil)
+	w := d.callOnOtherThread(call, func() bool { do(); return false }, nil)
 	lock := pythonLock.unlock()
 	if w.wait(limit) {
 		w.end()
@@ -1124,8 +1127,8 @@ func (d *Device) aside(call string, limit int64, do func()) {
 	pythonLock.relock(lock)
 }
 
-// apartCall is a call that another thread makes.
-type apartCall struct {
+// callElsewhere is a call that another thread makes.
+type callElsewhere struct {
 	call   string
 	parker *park.Parker
 	state  atomic.Int32
@@ -1133,17 +1136,17 @@ type apartCall struct {
 	made   bool // whether there is something to undo; read after callReturned
 }
 
-// apart begins a call on another thread; do reports whether there is something to undo.
-func (d *Device) apart(call string, do func() bool, undo func()) *apartCall {
-	w := &apartCall{call: call, parker: park.Get(), undo: undo}
-	d.apartCalls.Add(1)
-	l := d.live.Load()
-	kept := l != nil && l.hold()
+// callOnOtherThread begins a call on another thread; do reports whether there is something to undo.
+func (d *Device) callOnOtherThread(call string, do func() bool, undo func()) *callElsewhere {
+	w := &callElsewhere{call: call, parker: park.Get(), undo: undo}
+	d.callsElsewhere.Add(1)
+	l := d.state()
+	kept := l != nil && l.refs.Hold()
 	go func() {
 		defer func() {
-			d.apartCalls.Add(-1)
+			d.callsElsewhere.Add(-1)
 			if kept {
-				l.release(d)
+				l.Leave()
 			}
 		}()
 		end := d.mayDrain(call)
@@ -1159,7 +1162,7 @@ func (d *Device) apart(call string, do func() bool, undo func()) *apartCall {
 }
 
 // wait reports whether the call has returned within limit nanoseconds. A signal may end it early.
-func (w *apartCall) wait(limit int64) bool {
+func (w *callElsewhere) wait(limit int64) bool {
 	driver.EndWaitsOnSignal(true)
 	defer driver.EndWaitsOnSignal(false)
 	returned := w.parker.Park(limit, 0)
@@ -1170,32 +1173,32 @@ func (w *apartCall) wait(limit int64) bool {
 }
 
 // end is for who has seen the call return.
-func (w *apartCall) end() { park.Put(w.parker) }
+func (w *callElsewhere) end() { park.Put(w.parker) }
 
 // leave is for who waits no longer. What the call makes is given back, on another thread: that may wait, too.
-func (w *apartCall) leave(d *Device) {
+func (w *callElsewhere) leave(d *Device) {
 	if !w.state.CompareAndSwap(callPending, callLeft) {
 		w.parker.Park(-1, 0) // it has returned just now
-		d.apart("what undoes "+w.call, func() bool { w.discard(); return false }, nil).leave(d)
+		d.callOnOtherThread("what undoes "+w.call, func() bool { w.discard(); return false }, nil).leave(d)
 	}
 	park.Put(w.parker)
 }
 
-func (w *apartCall) discard() {
+func (w *callElsewhere) discard() {
 	if w.made && w.undo != nil {
 		w.undo()
 	}
 }
 
-// awaitApart waits until no other thread is in a call of the driver for the device any more. It
+// awaitCallsElsewhere waits until no other thread is in a call of the driver for the device any more. It
 // reports false after limit nanoseconds.
-func (d *Device) awaitApart(limit int64) bool {
+func (d *Device) awaitCallsElsewhere(limit int64) bool {
 	end := time.Now().Add(time.Duration(limit))
-	for d.apartCalls.Load() > 0 {
+	for d.callsElsewhere.Load() > 0 {
 		if time.Now().After(end) {
 			return false
 		}
-		C.hs_pause()
+		pause()
 	}
 	return true
 }
@@ -1207,34 +1210,7 @@ func (d *Device) check(s C.hs_status, doing string) error {
 	}
 	e := failed(s, doing)
 	if lasting(e.Code) {
-		return d.lose(e)
+		return d.Lose(e)
 	}
 	return e
-}
-
-// Lost implements driver.VendorDevice.
-func (d *Device) Lost() *driver.Error {
-	if d.lost.Load() == nil {
-		return nil
-	}
-	return d.lostError("synchronize")
-}
-
-// lostError returns the error of a call on a lost device.
-func (d *Device) lostError(doing string) *driver.Error {
-	e := *d.lost.Load()
-	e.Text = fmt.Sprintf("the device is lost since %s: %s; restart the process to use it again", e.Op, e.Text)
-	e.Op = doing
-	return &e
-}
-
-// lose makes a device lost, unless it is already, and returns an error with the first
-// cause. Functions that were not handed over are dropped: the driver runs no pending
-// work.
-func (d *Device) lose(cause *driver.Error) error {
-	if d.lost.CompareAndSwap(nil, cause) {
-		d.drv.poller.dropHeld(d)
-		d.endings.endAll()
-	}
-	return d.lostError(cause.Op)
 }

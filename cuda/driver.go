@@ -16,6 +16,7 @@ import (
 
 	"halstream/hal"
 	"halstream/hal/driver"
+	"halstream/hal/vendor"
 )
 
 // LeastVersion is the oldest driver that is supported, as cuDriverGetVersion gives
@@ -33,8 +34,8 @@ type Driver struct {
 	reports atomic.Int64 // handed to threads of the program, and not ended
 	pinned  pinned
 	left    atomic.Bool // a device was closed while work of it still ran
-	// sequenced is called with the tag of each operation whose place is settled.
-	sequenced func(driver.Tag)
+
+	vendor.Sequencer
 }
 
 // loading keeps two threads from filling the table of functions at once, and
@@ -68,7 +69,7 @@ func Open(path string) (*Driver, error) {
 	}
 	open.Add(1)
 	return &Driver{version: version, devices: make([]*Device, count), poller: newPoller(),
-		sequenced: func(driver.Tag) {}}, nil
+		Sequencer: vendor.NewSequencer(pause)}, nil
 }
 
 // Symbols returns the names of the driver's functions that the backend looks up.
@@ -79,6 +80,9 @@ func Symbols() []string {
 	}
 	return names
 }
+
+// pause lets the calling thread sleep for a moment with Python's lock released, and reports whether a signal has ended the sleep.
+func pause() bool { return C.hs_pause() != 0 }
 
 func absent(format string, args ...any) *driver.Error {
 	return driver.Errorf(driver.BackendAbsent, "use backend cuda", format, args...)
@@ -140,9 +144,9 @@ func (d *Driver) Close() {
 	d.poller.close()
 	for _, dev := range d.devices {
 		if dev != nil {
-			// The poller runs no held operation any more: a stream that reached one
+			// The poller runs no blocker any more: a stream that reached one
 			// would stay there, and freeing pinned memory waits for all streams.
-			d.poller.dropHeld(dev)
+			d.poller.dropBlockers(dev)
 			dev.endings.endAll()
 		}
 	}
@@ -226,12 +230,8 @@ func (d *Driver) AwaitsHost() bool {
 		if !dev.opened() {
 			continue
 		}
-		for _, s := range dev.streams.all() {
-			place := s.hostWait.Load()
-			if s.Reached(place) {
-				continue
-			}
-			if s.refresh(); !s.Reached(place) {
+		for _, s := range dev.streams.All() {
+			if s.AwaitsHost(s.refresh) {
 				return true
 			}
 		}
@@ -251,14 +251,11 @@ func (d *Driver) CheckBody(on int, n *driver.GraphNode) string {
 		"or decide on the host between two launches"
 }
 
-// OnSequence implements driver.Sequencer.
-func (d *Driver) OnSequence(f func(driver.Tag)) { d.sequenced = f }
-
 // Refresh implements driver.VendorDriver.
 func (d *Driver) Refresh() {
 	for _, dev := range d.devices {
 		if dev.opened() {
-			for _, s := range dev.streams.all() {
+			for _, s := range dev.streams.All() {
 				s.refresh()
 			}
 		}
@@ -305,7 +302,7 @@ func (d *Driver) Probe(addr uint64) (where driver.Where, start, size uint64, ord
 // stalls reports whether work of a device may wait for the host. Where work of one device waits for
 // another's all of them may. It calls no driver, so what the host has done already may count.
 func (d *Driver) stalls() bool {
-	if d.reports.Load() > 0 || d.poller.anyHeld() {
+	if d.reports.Load() > 0 || d.poller.anyBlocked() {
 		return true
 	}
 	for _, dev := range d.devices {
@@ -315,8 +312,8 @@ func (d *Driver) stalls() bool {
 		if dev.calling.Load() > 0 {
 			return true
 		}
-		for _, s := range dev.streams.all() {
-			if s.reached.Load() < s.hostWait.Load() && !dev.unusable() {
+		for _, s := range dev.streams.All() {
+			if s.MayAwaitHost() && !dev.Unusable() {
 				return true
 			}
 		}

@@ -11,15 +11,15 @@ import (
 
 	"halstream/hal/driver"
 	"halstream/hal/park"
+	"halstream/hal/vendor"
 )
 
 // executable is a graph whose launches enqueue its nodes on streams of its own, a branch on each.
 type executable struct {
 	drv *Driver
-	// turn belongs to a launch until all of its nodes are enqueued. It is no mutex: threads wait for
-	// it with Python's lock released, which the launch may need.
-	turn turn
-	now  *plan
+	// enqueueLock is taken by a launch until all of its nodes are enqueued.
+	enqueueLock vendor.EnqueueLock
+	now         *plan
 	// last is behind the launch before, which was on the stream lastOn.
 	last   *Event
 	lastOn *Stream
@@ -52,10 +52,10 @@ func (d *Driver) Instantiate(nodes []driver.GraphNode) (driver.Executable, error
 	return &executable{drv: d, now: p}, nil
 }
 
-// begin takes the turn.
+// begin takes the enqueue lock.
 func (x *executable) begin() {
-	for !x.turn.try() {
-		C.hs_pause()
+	for !x.enqueueLock.TryLock() {
+		pause()
 	}
 }
 
@@ -69,19 +69,19 @@ func (x *executable) Update(nodes []driver.GraphNode, commit func() bool) error 
 	before := x.now
 	if before.whole != nil && x.lastOn != nil {
 		if err := x.markLast(x.lastOn); err != nil {
-			x.turn.give()
+			x.enqueueLock.Unlock()
 			p.close()
 			return err
 		}
 		x.updated = true
 	}
 	if !commit() {
-		x.turn.give()
+		x.enqueueLock.Unlock()
 		p.close()
 		return driver.ErrUpdated
 	}
 	x.now = p
-	x.turn.give()
+	x.enqueueLock.Unlock()
 	before.close()
 	return nil
 }
@@ -89,7 +89,7 @@ func (x *executable) Update(nodes []driver.GraphNode, commit func() bool) error 
 // Close implements driver.Executable. Launches that were enqueued still run.
 func (x *executable) Close() {
 	x.begin()
-	defer x.turn.give()
+	defer x.enqueueLock.Unlock()
 	x.now.close()
 	if x.last != nil {
 		x.last.Close()
@@ -192,7 +192,7 @@ func (x *executable) Launch(on driver.Stream, l driver.GraphLaunch) error {
 	const doing = "launch graph"
 	s := on.(*Stream)
 	x.begin()
-	defer x.turn.give()
+	defer x.enqueueLock.Unlock()
 	if !l.Current() {
 		l.End()
 		return driver.ErrUpdated
@@ -209,7 +209,7 @@ func (x *executable) Launch(on driver.Stream, l driver.GraphLaunch) error {
 	f := s.follow(l.Tag(), nil)
 	if x.now.whole != nil {
 		err := x.launchWhole(s, l)
-		f.end(x.drv, err)
+		f.End(err)
 		return err
 	}
 	err := x.afterLast(s)
@@ -220,13 +220,13 @@ func (x *executable) Launch(on driver.Stream, l driver.GraphLaunch) error {
 		err = x.markLast(s)
 	}
 	// The launch ends when the stream gets here, however much of it was enqueued.
-	if failed := s.hold(&held{what: C.HS_PASS, title: "the end of a graph", run: l.End, drop: l.End}, doing); failed != nil {
+	if failed := s.block(&blocker{what: C.HS_PASS, Blocker: vendor.Blocker{Title: "the end of a graph", Run: l.End, Drop: l.End}}, doing); failed != nil {
 		l.End()
 		if err == nil {
 			err = failed
 		}
 	}
-	f.end(x.drv, err)
+	f.End(err)
 	return err
 }
 
@@ -354,7 +354,7 @@ type launching struct {
 // Begin implements driver.GraphLaunch. What fails on the branch from now on fails the stream of the
 // launch.
 func (l launching) Begin() {
-	l.lane.failing.Store(l.on)
+	l.lane.ReportBy(&l.on.Progress)
 	l.GraphLaunch.Begin()
 }
 
@@ -368,7 +368,7 @@ func (l launching) Ready(token uint64, level uint8, c driver.Completer) *park.Pa
 type wholeGraph struct {
 	dev  *Device
 	exec C.CUgraphExec
-	// lastOn is the stream of the latest launch, and last its place there. The turn of the executable guards them.
+	// lastOn is the stream of the latest launch, and last its sequence number there. The enqueue lock of the executable guards them.
 	lastOn *Stream
 	last   uint64
 }
@@ -528,7 +528,7 @@ func (w *wholeGraph) enqueue(s *Stream) error {
 	if err := s.enqueuedOne(C.hs_graph_launch(s.dev.ctx(), w.exec, s.h), doing); err != nil {
 		return err
 	}
-	w.lastOn, w.last = s, s.enqueued.Load()
+	w.lastOn, w.last = s, s.Last()
 	return nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"halstream/hal/driver"
+	"halstream/hal/vendor"
 )
 
 // Alloc implements driver.Device. The memory comes from a pool of this device, in the
@@ -88,7 +89,7 @@ func (d *Device) makeRoom(doing string) (bool, error) {
 	if l.pool == 0 {
 		return true, nil
 	}
-	_, made, err := d.withLimit("cuMemPoolTrimTo", doing, func() C.hs_status { return C.hs_pool_trim(l.ctx, l.pool) }, nil)
+	_, made, err := d.callWithLimit("cuMemPoolTrimTo", doing, func() C.hs_status { return C.hs_pool_trim(l.ctx, l.pool) }, nil)
 	return made, err
 }
 
@@ -127,7 +128,7 @@ func (d *Device) usableNow(pooled C.CUdeviceptr, size uint64, doing string) (C.C
 }
 
 // allocate allocates memory, from the pool or not.
-func (d *Device) allocate(l *live, size uint64, fromPool bool, doing string) (C.CUdeviceptr, C.hs_status, error) {
+func (d *Device) allocate(l *deviceState, size uint64, fromPool bool, doing string) (C.CUdeviceptr, C.hs_status, error) {
 	var addr C.CUdeviceptr
 	call := "cuMemAlloc"
 	do := func() C.hs_status { return C.hs_alloc(l.ctx, C.uint64_t(size), &addr) }
@@ -137,7 +138,7 @@ func (d *Device) allocate(l *live, size uint64, fromPool bool, doing string) (C.
 		do = func() C.hs_status { return C.hs_alloc_pool(l.ctx, C.uint64_t(size), l.pool, l.internal, &addr) }
 		undo = func() { C.hs_free_pool(l.ctx, addr, l.internal) }
 	}
-	s, returned, err := d.withLimit(call, doing, do, undo)
+	s, returned, err := d.callWithLimit(call, doing, do, undo)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -159,7 +160,7 @@ const internalMost = 20_000_000
 // what blocks it may wait for the caller.
 func (d *Device) syncInternal(doing string) (bool, error) {
 	l := d.state()
-	for clock := stopwatch(); ; C.hs_pause() {
+	for clock := vendor.Stopwatch(); ; pause() {
 		done, err := d.answer(C.hs_stream_query(l.ctx, l.internal), doing)
 		if done || err != nil {
 			l.blocked.Store(false)
@@ -182,10 +183,10 @@ var stallMost int64 = 1_000_000_000
 func (d *Device) awaitInternal(doing string) (bool, error) {
 	l := d.state()
 	looked := int64(0)
-	for clock := stopwatch(); ; C.hs_pause() {
-		apart := d.apartCalls.Load() > 0
+	for clock := vendor.Stopwatch(); ; pause() {
+		elsewhere := d.callsElsewhere.Load() > 0
 		done, err := d.answer(C.hs_stream_query(l.ctx, l.internal), doing)
-		if err != nil || done && !apart {
+		if err != nil || done && !elsewhere {
 			l.stalled.Store(false)
 			return done, err
 		}
@@ -194,7 +195,7 @@ func (d *Device) awaitInternal(doing string) (bool, error) {
 			l.stalled.Store(true) // the next call does not wait as long again
 			return done, nil
 		}
-		if now-looked < patienceSlice {
+		if now-looked < signalSlice {
 			continue
 		}
 		looked = now
@@ -227,7 +228,7 @@ func (d *Device) Free(addr uint64) {
 		return
 	}
 	d.retryFrees(false)
-	d.aside("cuMemFreeAsync", asideLimit, func() {
+	d.callToGiveBack("cuMemFreeAsync", giveBackLimit, func() {
 		if d.free(addr) != nil && d.opened() {
 			d.unfreed.add(addr)
 		}
@@ -300,7 +301,7 @@ func (d *Device) retryFrees(short bool) {
 		return
 	}
 	// Work of another thread, or of another library, may hold the device by now.
-	d.aside("cuMemFree", asideLimit, func() {
+	d.callToGiveBack("cuMemFree", giveBackLimit, func() {
 		for _, addr := range now {
 			if d.opened() && d.free(addr) != nil {
 				d.unfreed.add(addr)
@@ -317,7 +318,7 @@ func (d *Device) Info() (free, total uint64, err error) {
 	}
 	l := d.state()
 	var unused, all, kept C.uint64_t
-	s, err := d.patiently("cuMemGetInfo", doing,
+	s, err := d.callInterruptibly("cuMemGetInfo", doing,
 		func() C.hs_status { return C.hs_info(l.ctx, &unused, &all) }, nil)
 	if err == nil {
 		err = d.check(s, doing)
@@ -351,7 +352,7 @@ const (
 
 // Stage implements driver.VendorDevice.
 func (d *Device) Stage(size uint64) (uint64, error) {
-	d.staged.collect(d, maxCollect)
+	d.staged.Collect(maxCollect, d.Unstage)
 	return d.drv.AllocHost(size)
 }
 
@@ -359,7 +360,7 @@ func (d *Device) Stage(size uint64) (uint64, error) {
 func (d *Device) Unstage(addr uint64) { d.drv.FreeHost(addr) }
 
 // allocateSmall returns a small block, 0 if there is no memory for another slab.
-func (d *Device) allocateSmall(l *live, size uint64, doing string) (uint64, error) {
+func (d *Device) allocateSmall(l *deviceState, size uint64, doing string) (uint64, error) {
 	if addr := d.slabs.take(size); addr != 0 {
 		return addr, nil
 	}

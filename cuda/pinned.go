@@ -6,12 +6,12 @@ package cuda
 import "C"
 
 import (
-	"math/bits"
 	"slices"
 	"sort"
 	"sync"
 
 	"halstream/hal/driver"
+	"halstream/hal/vendor"
 )
 
 // pinned is a pool of page-locked host memory, which devices access in stream order.
@@ -105,19 +105,6 @@ func (p *pinned) insert(s slab) {
 	p.slabs[i] = s
 }
 
-// leastSlab is the smallest size that is allocated from the driver, in bytes.
-const leastSlab = 4 << 10
-
-// room rounds a size up, so that freed blocks fit later requests: at most an eighth
-// more, in whole pages.
-func room(size uint64) uint64 {
-	if size <= leastSlab {
-		return leastSlab
-	}
-	step := max(leastSlab, uint64(1)<<(bits.Len64(size-1)-3))
-	return (size + step - 1) / step * step
-}
-
 // anyDevice returns a device whose context can be used for calls about host memory.
 func (d *Driver) anyDevice(doing string) (*Device, error) {
 	for _, dev := range d.devices {
@@ -126,7 +113,7 @@ func (d *Driver) anyDevice(doing string) (*Device, error) {
 		}
 	}
 	for _, dev := range d.devices {
-		if dev != nil && dev.lost.Load() == nil {
+		if dev != nil && !dev.IsLost() {
 			return dev, dev.usable(doing)
 		}
 	}
@@ -136,7 +123,7 @@ func (d *Driver) anyDevice(doing string) (*Device, error) {
 // AllocHost implements driver.Driver.
 func (d *Driver) AllocHost(size uint64) (uint64, error) {
 	const doing = "allocate pinned memory"
-	n := room(size)
+	n := vendor.PinnedSize(size)
 	p := &d.pinned
 	p.mu.Lock()
 	if list := p.spare[n]; len(list) > 0 {
@@ -160,7 +147,7 @@ func (d *Driver) AllocHost(size uint64) (uint64, error) {
 	var addr C.uint64_t
 	allocate := func() (C.hs_status, error) {
 		var found C.uint64_t // the call may run on after this
-		s, err := dev.patiently("cuMemHostAlloc", doing,
+		s, err := dev.callInterruptibly("cuMemHostAlloc", doing,
 			func() C.hs_status { return C.hs_host_alloc(ctx, C.uint64_t(n), &found) },
 			func() { C.hs_host_free(ctx, found) })
 		if err == nil {
@@ -171,7 +158,7 @@ func (d *Driver) AllocHost(size uint64) (uint64, error) {
 	s, err := allocate()
 	if err == nil && outOfMemory(s) {
 		var drained bool
-		_, drained, err = dev.withLimit("cuMemFreeHost", doing, func() C.hs_status { p.drain(d); return 0 }, nil)
+		_, drained, err = dev.callWithLimit("cuMemFreeHost", doing, func() C.hs_status { p.drain(d); return 0 }, nil)
 		if err == nil && drained {
 			s, err = allocate()
 		}
@@ -279,7 +266,7 @@ func (d *Driver) Register(addr, size uint64) error {
 		return err
 	}
 	ctx := dev.ctx()
-	s, err := dev.patiently("cuMemHostRegister", doing,
+	s, err := dev.callInterruptibly("cuMemHostRegister", doing,
 		func() C.hs_status { return C.hs_register(ctx, C.uint64_t(addr), C.uint64_t(size)) },
 		func() { C.hs_unregister(ctx, C.uint64_t(addr)) })
 	if err != nil {
@@ -300,7 +287,7 @@ func (d *Driver) Unregister(addr uint64) error {
 			return err
 		}
 		ctx, result := dev.ctx(), make(chan error, 1)
-		dev.aside("cuMemHostUnregister", int64(drainLimit), func() {
+		dev.callToGiveBack("cuMemHostUnregister", int64(drainLimit), func() {
 			result <- dev.check(C.hs_unregister(ctx, C.uint64_t(addr)), doing)
 		})
 		select {

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+
+	"halstream/hal/vendor"
 )
 
 // spareStreams are streams of the driver that no stream of the program uses at present.
@@ -19,10 +21,11 @@ import (
 // its hardware queues out to the streams that it makes: as long as streams are used
 // again, as few queues are shared as possible.
 type spareStreams struct {
+	vendor.Cache[spareStream] // by the order in which the driver made them
+
 	mu    sync.Mutex
 	made  uint64
 	turns map[uint8]uint64 // of each level, how often the driver dealt out a queue
-	list  []spareStream    // by the order in which the driver made them
 }
 
 // spareStream is a stream of the driver. It can be used again when end is reached, the
@@ -32,7 +35,7 @@ type spareStream struct {
 	nth   uint64 // of the streams that the driver has made
 	dealt uint64 // by which turn the driver has dealt out a hardware queue of its level
 	kind  streamKind
-	end   *point
+	end   *vendor.Fence
 }
 
 // streamKind is what cannot be changed of a stream of the driver.
@@ -51,8 +54,8 @@ const (
 	spareOfOrdinary = 32
 )
 
-// earlyMarks is how many events of the driver a device makes at its start, by their flags.
-var earlyMarks = [eventFlavours]int{
+// earlyFenceEvents is how many events of the driver a device makes at its start, by their flags.
+var earlyFenceEvents = [eventFlavours]int{
 	eventDisableTiming:                     256,
 	eventDisableTiming | eventBlockingSync: 16,
 	eventBlockingSync:                      16,
@@ -85,9 +88,7 @@ func queueCount() uint64 {
 // take removes and returns a stream of a kind that has no work, in the queue that is used least;
 // of several the one that the driver has made first.
 func (p *spareStreams) take(kind streamKind, loads []int) (found spareStream, ok bool) {
-	p.mu.Lock()
-	candidates := slices.DeleteFunc(slices.Clone(p.list), func(s spareStream) bool { return s.kind != kind })
-	p.mu.Unlock()
+	candidates := slices.DeleteFunc(p.List(), func(s spareStream) bool { return s.kind != kind })
 	slices.SortStableFunc(candidates, func(a, b spareStream) int { return cmp.Compare(a.load(loads), b.load(loads)) })
 	limit := int64(spareWait)
 	for _, c := range candidates {
@@ -96,74 +97,27 @@ func (p *spareStreams) take(kind streamKind, loads []int) (found spareStream, ok
 			limit = 0
 			continue
 		}
-		if p.remove(c.nth) {
+		if _, ok := p.TakeFirst(func(s spareStream) bool { return s.nth == c.nth }); ok {
 			return c, true
 		}
 	}
 	return spareStream{}, false
 }
 
-func (p *spareStreams) remove(nth uint64) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	i, ok := p.index(nth)
-	if ok {
-		p.list = slices.Delete(p.list, i, i+1)
-	}
-	return ok
-}
-
-func (p *spareStreams) index(nth uint64) (int, bool) {
-	return slices.BinarySearchFunc(p.list, nth, func(s spareStream, nth uint64) int { return int(s.nth) - int(nth) })
-}
-
 // put keeps a stream.
 func (p *spareStreams) put(s spareStream) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	i, _ := p.index(s.nth)
-	p.list = slices.Insert(p.list, i, s)
-}
-
-// surplus removes and returns the streams beyond maxSpareStreams, the last made first.
-func (p *spareStreams) surplus() []spareStream {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if len(p.list) <= maxSpareStreams {
-		return nil
-	}
-	removed := slices.Clone(p.list[maxSpareStreams:])
-	p.list = p.list[:maxSpareStreams]
-	return removed
+	p.PutInOrder(s, func(a, b spareStream) int { return cmp.Compare(a.nth, b.nth) })
 }
 
 // lacks reports whether fewer streams of a kind are kept than there should be, most.
 func (p *spareStreams) lacks(kind streamKind, most int) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	n := 0
-	for _, s := range p.list {
-		if s.kind == kind {
-			n++
-		}
-	}
-	return n < most && len(p.list) < maxSpareStreams
+	list := p.List()
+	return len(list) < maxSpareStreams && len(slices.DeleteFunc(list, func(s spareStream) bool { return s.kind != kind })) < most
 }
 
 // has reports whether a handle is that of a stream that is kept.
 func (p *spareStreams) has(h C.CUstream) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.ContainsFunc(p.list, func(s spareStream) bool { return s.h == h })
-}
-
-// all removes and returns all streams.
-func (p *spareStreams) all() []spareStream {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	list := p.list
-	p.list = nil
-	return list
+	return slices.ContainsFunc(p.List(), func(s spareStream) bool { return s.h == h })
 }
 
 // load returns how many streams are open in the queue of s.

@@ -8,14 +8,13 @@ import "C"
 
 import (
 	"fmt"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 	"unsafe"
 
 	"halstream/hal/driver"
+	"halstream/hal/vendor"
 )
 
 // The driver's handles of its predefined streams, and its flag for a new stream.
@@ -25,16 +24,12 @@ const (
 	nonBlockingStream = C.HS_STREAM_NON_BLOCKING
 )
 
-// Stream is a stream of the driver. It counts the operations that were enqueued, and
-// how many of them are known to be done: from queries and waits of the program, and
-// from marks where the state of a single operation is needed.
+// Stream is a stream of the driver.
 type Stream struct {
-	dev *Device
-	h   C.CUstream
-	nth uint64 // of the streams that the driver has made for this device, 0 for others
-	// failing is the stream whose error an error of this one is, nil for itself: that of the
-	// launch in progress, where this is a branch of a graph.
-	failing  atomic.Pointer[Stream]
+	vendor.Progress
+	dev      *Device
+	h        C.CUstream
+	nth      uint64 // of the streams that the driver has made for this device, 0 for others
 	dealt    uint64 // by which turn the driver has dealt out its hardware queue
 	id       uint64
 	level    uint8
@@ -42,36 +37,23 @@ type Stream struct {
 	ordered  bool
 	owner    C.uintptr_t // the thread whose default stream this is, 0 for others
 
-	enqueued atomic.Uint64 // operations the driver has accepted
-	reached  atomic.Uint64 // those known to be done
-	wanted   atomic.Uint64 // the latest place for which Reached has answered false
-
 	enqueuing atomic.Int64 // threads that enqueue, and whether the stream was closed: see beginEnqueue
 	users     atomic.Int64 // threads that use the handle, and whether it was closed: see enter
 
-	hostWait atomic.Uint64 // place of the latest wait for a value or a settable event
 	function atomic.Uint64 // token of the function that runs and holds the stream, or 0
 
-	turn turn
+	enqueueLock vendor.EnqueueLock
 
-	mu      sync.Mutex
-	failure *driver.Error
-	kept    []keptMark
+	mu sync.Mutex
 	// recorded is the latest record of an ordered stream: see records.go. records counts them.
-	recorded *mark
+	recorded *vendor.FenceEvent
 	records  uint64
-	tail     *point // of a closed stream: behind all of its work
-	last     *point // of a borrowed stream: behind the runtime's latest work on it
+	tail     *vendor.Fence // of a closed stream: behind all of its work
+	last     *vendor.Fence // of a borrowed stream: behind the runtime's latest work on it
 
 	// Guarded by the poller.
-	holds                 []*held
+	blockers              []*blocker
 	inFlight, maxInFlight int
-}
-
-// keptMark stands for the operation at a place.
-type keptMark struct {
-	place uint64
-	mark  *mark
 }
 
 // NewStream implements driver.Device.
@@ -84,9 +66,15 @@ func (d *Device) NewStream(o driver.StreamOptions) (driver.Stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Stream{dev: d, h: made.h, nth: made.nth, dealt: made.dealt, id: o.ID, level: o.Level, ordered: o.Ordered}
-	d.streams.add(s)
-	return s, nil
+	return d.add(&Stream{h: made.h, nth: made.nth, dealt: made.dealt, id: o.ID, level: o.Level, ordered: o.Ordered}), nil
+}
+
+// add lists a stream of the device.
+func (d *Device) add(s *Stream) *Stream {
+	s.dev = d
+	s.Init(&d.Device, func() { d.endings.collect(s) })
+	d.streams.Add(s)
+	return s
 }
 
 // Handle implements driver.VendorStream.
@@ -107,20 +95,6 @@ func (s *Stream) enqueuedOne(status C.hs_status, doing string) error {
 	return nil
 }
 
-// setReached makes the operations up to a place count as done.
-func (s *Stream) setReached(place uint64) {
-	for {
-		before := s.reached.Load()
-		if before >= place {
-			return
-		}
-		if s.reached.CompareAndSwap(before, place) {
-			s.dev.endings.collect(s)
-			return
-		}
-	}
-}
-
 // Record implements driver.Stream.
 func (s *Stream) Record(e driver.Event, tag driver.Tag) (err error) {
 	if err := s.beginEnqueue("record"); err != nil {
@@ -128,8 +102,8 @@ func (s *Stream) Record(e driver.Event, tag driver.Tag) (err error) {
 	}
 	defer s.endEnqueue()
 	ev := e.(*Event)
-	f := s.follow(tag, &ev.turn)
-	defer func() { f.end(s.dev.drv, err) }()
+	f := s.follow(tag, &ev.enqueueLock)
+	defer func() { f.End(err) }()
 	if err := ev.record(s); err != nil {
 		return err
 	}
@@ -149,13 +123,13 @@ func (s *Stream) Nop(tag driver.Tag) (err error) {
 	}
 	defer s.endEnqueue()
 	f := s.follow(tag, nil)
-	defer func() { f.end(s.dev.drv, err) }()
-	m, err := s.dev.newMark(eventDisableTiming, doing)
+	defer func() { f.End(err) }()
+	m, err := s.dev.newFenceEvent(eventDisableTiming, doing)
 	if err != nil {
 		return err
 	}
-	defer m.release()
-	if err := s.enqueuedOne(C.hs_record(s.dev.ctx(), m.event, s.h), doing); err != nil {
+	defer m.Release()
+	if err := s.enqueuedOne(C.hs_record(s.dev.ctx(), C.CUevent(m.Event), s.h), doing); err != nil {
 		return err
 	}
 	s.noteRecord(m)
@@ -176,13 +150,13 @@ func (s *Stream) Query() (bool, error) {
 		return s.end().Wait(0), nil // closed meanwhile
 	}
 	defer s.leave()
-	place := s.enqueued.Load()
+	seq := s.Last()
 	done, err := d.answer(C.hs_stream_query(d.ctx(), s.h), doing)
 	if done {
 		done, err = s.recordReached()
 	}
 	if done {
-		s.setReached(place)
+		s.SetReached(seq)
 	}
 	return done, err
 }
@@ -202,14 +176,14 @@ func (s *Stream) look() (done, captured bool, err error) {
 		return s.end().Wait(0), false, nil // closed meanwhile
 	}
 	defer s.leave()
-	place := s.enqueued.Load()
+	seq := s.Last()
 	var state C.int
 	done, err = d.answer(C.hs_stream_look(d.ctx(), s.h, &state), doing)
 	if done = done && state == 0; done {
 		done, err = s.recordReached()
 	}
 	if done {
-		s.setReached(place)
+		s.SetReached(seq)
 	}
 	return done, state != 0, err
 }
@@ -242,55 +216,29 @@ func (s *Stream) Point() driver.Point {
 		return s.end() // closed meanwhile
 	}
 	defer s.leave()
-	p, err := s.point(doing)
+	p, err := s.fence(doing)
 	if err != nil {
-		s.fail(err.(*driver.Error))
+		s.Fail(err.(*driver.Error))
 		return s.idlePoint() // a refused record does not say that the work is done
 	}
 	return p
 }
 
-func (s *Stream) point(doing string) (*point, error) {
+func (s *Stream) fence(doing string) (*vendor.Fence, error) {
 	d := s.dev
 	if err := d.usable(doing); err != nil {
 		return nil, err
 	}
-	place := s.enqueued.Load()
-	m, err := d.newMark(eventDisableTiming, doing)
+	seq := s.Last()
+	m, err := d.newFenceEvent(eventDisableTiming, doing)
 	if err != nil {
 		return nil, err
 	}
-	if err := d.check(C.hs_record(d.ctx(), m.event, s.h), doing); err != nil {
-		m.release()
+	if err := d.check(C.hs_record(d.ctx(), C.CUevent(m.Event), s.h), doing); err != nil {
+		m.Release()
 		return nil, err
 	}
-	return newPoint(m, s, place), nil
-}
-
-// fail makes err the stream's error unless it has one, and reports whether it did.
-func (s *Stream) fail(err *driver.Error) bool {
-	if on := s.failing.Load(); on != nil {
-		return on.fail(err)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.failure != nil {
-		return false
-	}
-	s.failure = err
-	return true
-}
-
-// Failure implements driver.Stream.
-func (s *Stream) Failure() *driver.Error {
-	s.mu.Lock()
-	err := s.failure
-	s.failure = nil
-	s.mu.Unlock()
-	if s.dev.lost.Load() != nil {
-		return s.dev.lostError("synchronize")
-	}
-	return err
+	return vendor.NewFence(m, &s.Progress, seq), nil
 }
 
 // Close implements driver.Stream. Pending work still runs. If another thread
@@ -314,32 +262,32 @@ func (s *Stream) Close() {
 	}
 }
 
-// closeHandle records a mark behind pending work, by which its completion is seen later,
+// closeHandle records a fence event behind pending work, by which its completion is seen later,
 // and releases the handle. No thread enqueues any more.
 func (s *Stream) closeHandle() {
 	tail := s.behind()
 	if tail == nil {
-		// Of an idle stream no mark is recorded: it would count as pending until the driver reaches it.
+		// Of an idle stream no fence event is recorded: it would count as pending until the driver reaches it.
 		done, captured, err := s.look()
 		if captured && err == nil {
-			// The capture of another library would take the mark, and only the handle tells when earlier
+			// The capture of another library would take the fence event, and only the handle tells when earlier
 			// work is done: it stays until the context is released.
 			return
 		}
 		if done && err == nil {
-			tail = s.reachedPoint()
+			tail = vendor.ReachedFence()
 		}
 	}
 	if tail == nil {
 		var err error
-		if tail, err = s.point("close stream"); err != nil {
-			if !s.dev.unusable() {
-				// Without a mark only the handle tells when the work is done, so it
+		if tail, err = s.fence("close stream"); err != nil {
+			if !s.dev.Unusable() {
+				// Without a fence event only the handle tells when the work is done, so it
 				// stays until the context is released.
 				return
 			}
-			tail = s.reachedPoint()
-			s.setReached(s.enqueued.Load())
+			tail = vendor.ReachedFence()
+			s.SetReached(s.Last())
 		}
 	}
 	s.mu.Lock()
@@ -347,7 +295,7 @@ func (s *Stream) closeHandle() {
 	s.mu.Unlock()
 	s.dropRecord() // the tail is behind it
 	s.shut()
-	s.dev.streams.sweep()
+	s.dev.sweep()
 }
 
 // Describe implements driver.Stream.
@@ -356,7 +304,7 @@ func (s *Stream) Describe() string {
 	if s.h == legacyHandle {
 		name = fmt.Sprintf("the legacy default stream of device %d", s.dev.ordinal)
 	}
-	if cause := s.dev.lost.Load(); cause != nil {
+	if cause := s.dev.Cause(); cause != nil {
 		return name + " is lost with its device: " + cause.Error()
 	}
 	done, captured, err := false, false, error(nil)
@@ -374,73 +322,28 @@ func (s *Stream) Describe() string {
 	if done {
 		return name + " is idle"
 	}
-	text := fmt.Sprintf("%s has pending work, at most %d operation(s)", name, max(1, s.enqueued.Load()-s.reached.Load()))
-	if holds := s.dev.drv.poller.titles(s, 4); len(holds) > 0 {
-		text += "; its next operations that need the host are " + strings.Join(holds, ", ")
-	} else if n := s.dev.drv.poller.held(s.dev); n > 0 {
+	text := fmt.Sprintf("%s has pending work, at most %d operation(s)", name, s.AtMost())
+	if titles := s.dev.drv.poller.titles(s, 4); len(titles) > 0 {
+		text += "; its next operations that need the host are " + strings.Join(titles, ", ")
+	} else if n := s.dev.drv.poller.blocked(s.dev); n > 0 {
 		text += fmt.Sprintf("; it may share a hardware queue with one of %d stream(s) that are held: the streams of a priority "+
 			"share %s, so hold fewer at once, or set CUDA_DEVICE_MAX_CONNECTIONS before CUDA is used", n, connections())
 	}
 	return text
 }
 
-// forget releases the marks that the stream keeps.
+// forget releases the fence events that the stream has.
 func (s *Stream) forget() {
 	s.mu.Lock()
-	kept, tail, last := s.kept, s.tail, s.last
-	s.kept = nil
+	tail, last := s.tail, s.last
 	s.mu.Unlock()
 	s.dropRecord()
-	for _, k := range kept {
-		k.mark.release()
-	}
-	for _, p := range []*point{tail, last} {
+	s.DropCached()
+	for _, p := range []*vendor.Fence{tail, last} {
 		if p != nil {
-			p.drop()
+			p.Drop()
 		}
 	}
-}
-
-// registry holds the streams of a device, including closed ones with pending work.
-type registry struct {
-	mu   sync.Mutex
-	list []*Stream
-}
-
-func (r *registry) add(s *Stream) {
-	r.mu.Lock()
-	r.list = append(r.list, s)
-	r.mu.Unlock()
-}
-
-func (r *registry) all() []*Stream {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return append([]*Stream(nil), r.list...)
-}
-
-// sweep removes the closed streams whose work is done.
-func (r *registry) sweep() {
-	done := map[*Stream]bool{}
-	for _, s := range r.all() {
-		if tail := s.end(); tail != nil && tail.Wait(0) {
-			s.queryKept()
-			done[s] = true
-		}
-	}
-	if len(done) == 0 {
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	kept := r.list[:0]
-	for _, s := range r.list {
-		if !done[s] {
-			kept = append(kept, s)
-		}
-	}
-	clear(r.list[len(kept):])
-	r.list = kept
 }
 
 // usable refuses work on a lost device, and on another thread's default stream.
@@ -461,9 +364,9 @@ func (s *Stream) usable(doing string) error {
 func (s *Stream) borrowed() bool { return s.external && s.h != legacyHandle }
 
 // countOne counts an operation that the driver has accepted. On a borrowed stream it
-// records a mark behind it.
+// records a fence event behind it.
 func (s *Stream) countOne() {
-	s.enqueued.Add(1)
+	s.Count()
 	if !s.borrowed() {
 		return
 	}
@@ -473,45 +376,45 @@ func (s *Stream) countOne() {
 		s.last = p
 		s.mu.Unlock()
 		if old != nil {
-			old.drop()
+			old.Drop()
 		}
 	}
 }
 
 // pointOfBorrowed returns a point behind all work of the stream, nil if the driver refuses it. A
-// capture has no work that could be pending: it makes no mark.
-func (s *Stream) pointOfBorrowed() *point {
+// capture has no work that could be pending: it makes no fence event.
+func (s *Stream) pointOfBorrowed() *vendor.Fence {
 	const doing = "keep place"
 	d := s.dev
-	place := s.enqueued.Load()
-	m, err := d.newMark(eventDisableTiming, doing)
+	seq := s.Last()
+	m, err := d.newFenceEvent(eventDisableTiming, doing)
 	if err != nil {
 		return nil
 	}
 	var captured C.int
-	if d.check(C.hs_record_behind(d.ctx(), m.event, s.h, &captured), doing) != nil {
-		m.release()
+	if d.check(C.hs_record_behind(d.ctx(), C.CUevent(m.Event), s.h, &captured), doing) != nil {
+		m.Release()
 		return nil
 	}
 	if captured != 0 {
-		m.release()
-		return s.reachedPoint()
+		m.Release()
+		return vendor.ReachedFence()
 	}
-	return newPoint(m, s, place)
+	return vendor.NewFence(m, &s.Progress, seq)
 }
 
 // behind returns a point behind all work on the stream that this runtime knows of, for calls
 // that the program does not make for this stream; nil if these may pass the handle, too.
-func (s *Stream) behind() *point {
+func (s *Stream) behind() *vendor.Fence {
 	if p := s.endWithoutHandle(); p != nil || !s.borrowed() {
 		return p
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.last == nil {
-		return s.reachedPoint()
+		return vendor.ReachedFence()
 	}
-	return s.last.share()
+	return s.last.Share()
 }
 
 // pending reports whether the stream has work that is not done, as far as this runtime knows.
@@ -526,30 +429,23 @@ func (s *Stream) pending() bool {
 // endWithoutHandle returns a point behind all work of a stream whose handle the
 // calling thread cannot use, because the stream is closed or is another thread's
 // default stream; nil if the handle can be used.
-func (s *Stream) endWithoutHandle() *point {
+func (s *Stream) endWithoutHandle() *vendor.Fence {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.tail != nil || s.owner == 0 || s.owner == C.hs_self() {
 		return s.tail
 	}
 	if s.last == nil {
-		return s.reachedPoint()
+		return vendor.ReachedFence()
 	}
-	return s.last.share()
+	return s.last.Share()
 }
 
 // end returns the point behind all work of a closed stream, nil of an open one.
-func (s *Stream) end() *point {
+func (s *Stream) end() *vendor.Fence {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.tail
-}
-
-// reachedPoint returns a point of s that is reached.
-func (s *Stream) reachedPoint() *point {
-	p := &point{stream: s, mark: &mark{dev: s.dev}}
-	p.state.Store(reached)
-	return p
 }
 
 // handleClosed is set in a stream's number of users when it was closed.
@@ -620,7 +516,7 @@ func (s *Stream) beginEnqueue(doing string) error {
 }
 
 // endEnqueue ends beginEnqueue. The last thread to leave a closed stream closes
-// it: the mark behind its work must not be recorded before the work.
+// it: the fence event behind its work must not be recorded before the work.
 func (s *Stream) endEnqueue() {
 	if s.enqueuing.Add(-1) == handleClosed {
 		s.closeHandle()
@@ -662,114 +558,26 @@ func (s *Stream) destroy() {
 	}
 }
 
-// turn lets one thread at a time enqueue what listeners follow, on one stream or
-// with one event: the driver does not say in which order it has taken two calls
-// that overlap. It counts how often it was taken and given: odd while it is taken.
-type turn struct{ count atomic.Uint64 }
-
-func (t *turn) try() bool {
-	n := t.count.Load()
-	return n%2 == 0 && t.count.CompareAndSwap(n, n+1)
+// follow begins the enqueue of an operation on s. also is the enqueue lock of the event or the other stream that it
+// concerns, nil without one.
+func (s *Stream) follow(tag driver.Tag, also *vendor.EnqueueLock) vendor.Enqueuing {
+	return s.dev.drv.Enqueue(tag, &s.enqueueLock, also)
 }
-
-func (t *turn) give() { t.count.Add(1) }
-
-// seen tells one holder from the next; 0 for no turn.
-func (t *turn) seen() uint64 {
-	if t == nil {
-		return 0
-	}
-	return t.count.Load()
-}
-
-// turnLimitNS bounds how long a thread waits for one and the same holder of a turn. The
-// holder may be in a call of the driver that waits for the program, because the launch
-// queue is full, and the program may need the waiting thread for that. The order of such
-// calls is that of their returns.
-const turnLimitNS = 1_000_000_000
-
-// followed is an operation between the begin of its enqueue and the end, with the
-// turns that it holds. The zero value is one that no listener follows.
-type followed struct {
-	tag          driver.Tag
-	held         bool
-	stream, also *turn
-}
-
-// follow begins the enqueue of an operation on s. also is the turn of the event or
-// the other stream that it concerns, nil without one. It waits for both turns with
-// Python's lock released, since their holder may need that lock.
-func (s *Stream) follow(tag driver.Tag, also *turn) followed {
-	f := followed{tag: tag, stream: &s.turn, also: also}
-	if tag == 0 {
-		return f
-	}
-	clock, holders := stopwatch(), [2]uint64{s.turn.seen(), also.seen()}
-	for ; ; C.hs_pause() {
-		// Both or none: two streams that wait for each other must not hold one each.
-		if also == nil || also.try() {
-			if s.turn.try() {
-				f.held = true
-				return f
-			}
-			if also != nil {
-				also.give()
-			}
-		}
-		if now := [2]uint64{s.turn.seen(), also.seen()}; now != holders {
-			clock, holders = stopwatch(), now
-		}
-		if clock() >= turnLimitNS {
-			return f
-		}
-	}
-}
-
-// end settles the place of an operation that was enqueued, and gives the turns back.
-func (f *followed) end(d *Driver, err error) {
-	if f.tag != 0 && err == nil {
-		d.sequenced(f.tag)
-	}
-	if f.held {
-		f.stream.give()
-		if f.also != nil {
-			f.also.give()
-		}
-	}
-}
-
-// awaitsHostAt notes that the operation at a place waits for something that the program
-// may have to do, and makes Reached exact for it.
-func (s *Stream) awaitsHostAt(place uint64) {
-	for {
-		before := s.hostWait.Load()
-		if before >= place {
-			return
-		}
-		if s.hostWait.CompareAndSwap(before, place) {
-			s.Keep()
-			return
-		}
-	}
-}
-
-// Last implements driver.Stream.
-func (s *Stream) Last() uint64 { return s.enqueued.Load() }
 
 // Mark implements driver.Stream.
 func (s *Stream) Mark(tag driver.Tag) uint64 {
 	f := s.follow(tag, nil)
-	defer f.end(s.dev.drv, nil)
+	defer f.End(nil)
 	s.countOne()
-	place := s.enqueued.Load()
+	seq := s.Last()
 	s.Keep()
-	return place
+	return seq
 }
 
-// Keep implements driver.VendorStream. If the driver refuses the mark, Reached becomes
-// true later than it could. No mark is recorded on the legacy default stream, where it
+// Keep implements driver.VendorStream. If the driver refuses the fence event, Reached becomes
+// true later than it could. No fence event is recorded on the legacy default stream, where it
 // would make all ordered streams wait for each other, nor on a stream that another library
-// captures: a query of the mark would break that capture.
+// captures: a query of the fence event would break that capture.
 func (s *Stream) Keep() {
 	d := s.dev
 	if s.h == legacyHandle || d.usable("keep place") != nil || s.endWithoutHandle() != nil {
@@ -779,136 +587,53 @@ func (s *Stream) Keep() {
 		return
 	}
 	defer s.leave()
-	place := s.enqueued.Load()
+	seq := s.Last()
 	if !s.mayKeep() {
 		return
 	}
-	m, err := d.newMark(eventDisableTiming, "keep place")
+	m, err := d.newFenceEvent(eventDisableTiming, "keep place")
 	if err != nil {
 		return
 	}
 	var captured C.int
-	if d.check(C.hs_record_behind(d.ctx(), m.event, s.h, &captured), "keep place") != nil || captured != 0 {
-		m.release()
+	if d.check(C.hs_record_behind(d.ctx(), C.CUevent(m.Event), s.h, &captured), "keep place") != nil || captured != 0 {
+		m.Release()
 		return
 	}
 	s.noteRecord(m)
-	s.mu.Lock()
-	s.kept = append(s.kept, keptMark{place, m})
-	many := len(s.kept) > maxKept
-	s.mu.Unlock()
-	if many {
-		s.queryKept()
-	}
+	s.Cache(seq, m)
 }
 
-// maxKept is how many marks a stream keeps before it queries which were reached.
-const maxKept = 64
-
-// spareForOthers is how many unused marks a stream that keeps many leaves for other calls.
+// spareForOthers is how many unused fence events a stream that caches many leaves for other calls.
 const spareForOthers = 64
 
-// mayKeep reports whether there are marks enough, or few are kept: the driver may wait for the
-// device to make one, and the work behind the kept ones may wait for what the caller enqueues next.
+// mayKeep reports whether there are fence events enough, or few are cached: the driver may wait for the
+// device to make one, and the work behind the cached ones may wait for what the caller enqueues next.
 func (s *Stream) mayKeep() bool {
-	s.mu.Lock()
-	many := len(s.kept) >= maxKept
-	s.mu.Unlock()
-	return !many || s.dev.marks[eventDisableTiming].has(spareForOthers)
-}
-
-// Reached implements driver.Stream.
-func (s *Stream) Reached(place uint64) bool {
-	if s.reached.Load() >= place || s.dev.unusable() {
-		return true
-	}
-	for {
-		before := s.wanted.Load()
-		if before >= place || s.wanted.CompareAndSwap(before, place) {
-			return false
-		}
-	}
+	return !s.CachesMany() || s.dev.fenceEvents[eventDisableTiming].Unused() >= spareForOthers
 }
 
 // At implements driver.Stream.
-func (s *Stream) At(place uint64) driver.Point {
+func (s *Stream) At(seq uint64) driver.Point {
 	if tail := s.endWithoutHandle(); tail != nil {
 		return tail
 	}
-	s.mu.Lock()
-	for _, k := range s.kept {
-		if k.place >= place && k.mark.hold() {
-			s.mu.Unlock()
-			return newPoint(k.mark, s, k.place)
-		}
+	if f := s.Cached(seq); f != nil {
+		return f
 	}
-	s.mu.Unlock()
 	return s.Point()
-}
-
-// queryKept queries which kept marks were reached, in their order.
-func (s *Stream) queryKept() {
-	d := s.dev
-	for {
-		s.mu.Lock()
-		if len(s.kept) == 0 {
-			s.mu.Unlock()
-			return
-		}
-		first := s.kept[0]
-		held := first.mark.hold()
-		s.mu.Unlock()
-		if !held {
-			return
-		}
-		done := s.reached.Load() >= first.place || d.unusable()
-		if !done {
-			done, _ = d.answer(C.hs_event_query(d.ctx(), first.mark.event), "look at place")
-			done = done || d.lost.Load() != nil
-		}
-		if done {
-			s.setReached(first.place)
-			s.mu.Lock()
-			mine := len(s.kept) > 0 && s.kept[0] == first
-			if mine {
-				s.kept[0] = keptMark{}
-				s.kept = s.kept[1:]
-			}
-			s.mu.Unlock()
-			if mine {
-				first.mark.release()
-			}
-		}
-		first.mark.release()
-		if !done {
-			return
-		}
-	}
 }
 
 // refresh queries how far the stream is if Reached has answered false since.
 func (s *Stream) refresh() {
-	s.queryKept()
-	wanted := s.wanted.Load()
-	if s.reached.Load() >= wanted {
-		return
-	}
-	if tail := s.behind(); tail != nil {
-		tail.Wait(0)
-		return
-	}
-	if done, captured, _ := s.look(); done || captured {
-		return // another library's capture would take a mark, and break when that is queried
-	}
-	s.mu.Lock()
-	covered := false
-	for _, k := range s.kept {
-		covered = covered || k.place >= wanted
-	}
-	s.mu.Unlock()
-	if !covered {
-		s.Keep()
-	}
+	s.Refresh(func() bool {
+		if tail := s.behind(); tail != nil {
+			tail.Wait(0)
+			return true
+		}
+		done, captured, _ := s.look()
+		return done || captured // another library's capture would take a fence event, and break when that is queried
+	}, s.Keep)
 }
 
 // countWait adds a wait of s for e, which was just enqueued, to the event's count.
@@ -916,13 +641,11 @@ func (s *Stream) countWait(e *Event) error {
 	if s.Captured() {
 		return nil // it is a node of another library's graph, and pending in no launch that this runtime knows of
 	}
-	p, err := s.point("wait event")
+	p, err := s.fence("wait event")
 	if err != nil {
 		return err
 	}
-	e.waitsMu.Lock()
-	e.waits = append(e.waits, p)
-	e.waitsMu.Unlock()
+	e.waits.Add(p)
 	return nil
 }
 
@@ -931,24 +654,24 @@ func (s *Stream) countWait(e *Event) error {
 // and cuStreamSynchronize returns. So the latest record is looked at, too.
 
 // noteRecord makes m, which was recorded just now, the latest record.
-func (s *Stream) noteRecord(m *mark) {
+func (s *Stream) noteRecord(m *vendor.FenceEvent) {
 	if !s.ordered {
 		return
 	}
-	var before *mark
+	var before *vendor.FenceEvent
 	s.mu.Lock()
 	s.records++
-	if s.recorded != m && m.hold() {
+	if s.recorded != m && m.Hold() {
 		before, s.recorded = s.recorded, m
 	}
 	s.mu.Unlock()
 	if before != nil {
-		before.release()
+		before.Release()
 	}
 }
 
 // isLatest reports whether m is the latest record, to which the stream has a reference then.
-func (s *Stream) isLatest(m *mark) bool {
+func (s *Stream) isLatest(m *vendor.FenceEvent) bool {
 	if !s.ordered {
 		return false
 	}
@@ -964,13 +687,13 @@ func (s *Stream) recordReached() (bool, error) {
 	}
 	s.mu.Lock()
 	m, records := s.recorded, s.records
-	if m == nil || !m.hold() {
+	if m == nil || !m.Hold() {
 		s.mu.Unlock()
 		return true, nil
 	}
 	s.mu.Unlock()
-	defer m.release()
-	status := C.hs_event_query(s.dev.ctx(), m.event)
+	defer m.Release()
+	status := C.hs_event_query(s.dev.ctx(), C.CUevent(m.Event))
 	switch code := int(C.hs_code(status)); {
 	case code == C.HS_INVALID_VALUE || code == C.HS_CAPTURED_EVENT || code == C.HS_CAPTURE_INVALIDATED:
 		// It has become a node of another library's graph, and stands for no work of the stream.
@@ -985,7 +708,7 @@ func (s *Stream) recordReached() (bool, error) {
 	}
 	s.mu.Unlock()
 	if latest {
-		m.release()
+		m.Release()
 	}
 	return true, nil
 }
@@ -997,36 +720,35 @@ func (s *Stream) dropRecord() {
 	s.recorded = nil
 	s.mu.Unlock()
 	if m != nil {
-		m.release()
+		m.Release()
 	}
 }
 
 // idlePoint is the point at which a stream is idle, and its latest record is reached.
 type idlePoint struct {
 	stream *Stream
-	place  uint64
-	record *point // nil if there is none
+	seq    uint64
+	record *vendor.Fence // nil if there is none
 }
 
 // idlePoint returns the point at which all that is enqueued now is done.
 func (s *Stream) idlePoint() *idlePoint {
-	r := &idlePoint{stream: s, place: s.enqueued.Load()}
+	r := &idlePoint{stream: s, seq: s.Last()}
 	if done, _ := s.recordReached(); done {
 		return r
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if m := s.recorded; m != nil && m.hold() {
-		r.record = &point{mark: m, spin: s.dev.spin(m.flags)}
-		r.record.state.Store(watched)
-		runtime.SetFinalizer(r.record, func(p *point) { p.drop() })
+	if m := s.recorded; m != nil && m.Hold() {
+		r.record = vendor.NewFence(m, nil, 0)
+		r.record.Watch()
 	}
 	return r
 }
 
 // Wait implements driver.Point.
 func (r *idlePoint) Wait(limit int64) bool {
-	clock := stopwatch()
+	clock := vendor.Stopwatch()
 	if !r.awaitStream(limit) {
 		return false
 	}
@@ -1039,7 +761,7 @@ func (r *idlePoint) Wait(limit int64) bool {
 			return false
 		}
 	}
-	r.stream.setReached(r.place)
+	r.stream.SetReached(r.seq)
 	return true
 }
 
@@ -1047,13 +769,13 @@ func (r *idlePoint) Wait(limit int64) bool {
 func (r *idlePoint) awaitStream(limit int64) bool {
 	s := r.stream
 	d := s.dev
-	var refused refusals
+	var refused vendor.Refusals
 	for {
-		l := d.live.Load()
-		if l == nil || d.unusable() {
-			return d.awaitTasks(limit)
+		l := d.state()
+		if l == nil || d.Unusable() {
+			return d.AwaitTasks(limit)
 		}
-		if s.reached.Load() > r.place {
+		if s.Done() > r.seq {
 			return true
 		}
 		if tail := s.endWithoutHandle(); tail != nil {
@@ -1062,26 +784,20 @@ func (r *idlePoint) awaitStream(limit int64) bool {
 		if !s.enter() {
 			continue // closed meanwhile: endWithoutHandle has its point now
 		}
-		if !l.hold() {
+		if !l.refs.Hold() {
 			s.leave()
-			return d.awaitTasks(limit)
+			return d.AwaitTasks(limit)
 		}
-		status := C.hs_await_stream(l.ctx, s.h, C.int64_t(limit), C.int64_t(d.spin(0)))
+		status := C.hs_await_stream(l.ctx, s.h, C.int64_t(limit), C.int64_t(spin(0)))
 		s.leave()
-		l.release(d)
-		if C.hs_code(status) == codeNotReady {
-			if limit >= 0 {
-				return false
-			}
-			continue
+		done, err := l.waited(status, "synchronize")
+		l.Leave()
+		if done {
+			return true
 		}
-		if status != 0 {
-			if !refused.again(d, s, status, &limit) {
-				return false
-			}
-			continue
+		if err == nil && limit >= 0 || err != nil && !refused.Again(&d.Device, &s.Progress, err, &limit) {
+			return false
 		}
-		return true
 	}
 }
 
@@ -1092,8 +808,8 @@ func (s *Stream) Reset(e driver.Event, tag driver.Tag) (err error) {
 	}
 	defer s.endEnqueue()
 	ev := e.(*Event)
-	f := s.follow(tag, &ev.turn)
-	defer func() { f.end(s.dev.drv, err) }()
+	f := s.follow(tag, &ev.enqueueLock)
+	defer func() { f.End(err) }()
 	return s.setWord(ev, 0, "reset event")
 }
 
@@ -1114,8 +830,8 @@ func (s *Stream) Wait(e driver.Event, limit int64, tag driver.Tag) (err error) {
 	}
 	defer s.endEnqueue()
 	ev := e.(*Event)
-	f := s.follow(tag, &ev.turn)
-	defer func() { f.end(d.drv, err) }()
+	f := s.follow(tag, &ev.enqueueLock)
+	defer func() { f.End(err) }()
 	if ev.opts.Settable || limit != driver.Forever {
 		if err := s.waitSlow(ev, limit, doing); err != nil {
 			return err
@@ -1125,8 +841,8 @@ func (s *Stream) Wait(e driver.Event, limit int64, tag driver.Tag) (err error) {
 		if m == nil {
 			return nil // never recorded: nothing to wait for
 		}
-		err := s.enqueuedOne(C.hs_wait(d.ctx(), s.h, m.event), doing)
-		m.release()
+		err := s.enqueuedOne(C.hs_wait(d.ctx(), s.h, C.CUevent(m.Event)), doing)
+		m.Release()
 		if err != nil {
 			return err
 		}
@@ -1150,7 +866,7 @@ func (s *Stream) waitSlow(e *Event, limit int64, doing string) error {
 			if err := s.enqueuedOne(C.hs_word_wait(s.dev.ctx(), s.h, w.slot.dev, 1), doing); err != nil {
 				return err
 			}
-			s.awaitsHostAt(s.enqueued.Load())
+			s.AwaitsHostAt(s.Last(), s.Keep)
 			return nil
 		}
 	}
@@ -1162,25 +878,14 @@ func (s *Stream) waitSlow(e *Event, limit int64, doing string) error {
 		}
 	}
 	release := func() {
-		if p, ok := at.(interface{ drop() bool }); ok {
-			p.drop()
+		if p, ok := at.(interface{ Drop() bool }); ok {
+			p.Drop()
 		}
 	}
-	look := func() {
-		if !s.dev.waitWithin(at, limit, release) {
-			s.fail(driver.Errorf(driver.Timeout, doing, "wait for event %d passed its limit of %v",
-				e.opts.ID, time.Duration(limit)))
-		}
-	}
-	// It is no task: the wait for an event of a lost device waits for tasks.
-	h := &held{what: C.HS_HOLD, title: fmt.Sprintf("wait for event %d with a limit", e.opts.ID), drop: release}
-	h.run = func() {
-		go func() {
-			look()
-			h.end()
-		}()
-	}
-	err := s.hold(h, doing)
+	h := &blocker{what: C.HS_HOLD}
+	h.Blocker = vendor.NewTimedWait(&s.Progress, e.opts.ID, limit,
+		func() bool { return s.dev.waitWithin(at, limit, release) }, release, h.end)
+	err := s.block(h, doing)
 	if err != nil {
 		release()
 	}
@@ -1204,29 +909,27 @@ func (s *Stream) WaitStream(o driver.Stream, tag driver.Tag) (err error) {
 	if err := other.dev.usable(doing); err != nil {
 		return err
 	}
-	f := s.follow(tag, &other.turn)
-	defer func() { f.end(s.dev.drv, err) }()
+	f := s.follow(tag, &other.enqueueLock)
+	defer func() { f.End(err) }()
 	tail := other.endWithoutHandle()
 	if tail == nil && !other.enter() {
 		tail = other.end() // closed meanwhile
 	}
 	if tail != nil {
-		if !tail.mark.hold() {
+		m := tail.Hold()
+		if m == nil {
 			return nil
 		}
-		defer tail.mark.release()
-		if tail.state.Load() == reached { // the mark may have another user by now
-			return nil
-		}
-		return s.enqueuedOne(C.hs_wait(s.dev.ctx(), s.h, tail.mark.event), doing)
+		defer m.Release()
+		return s.enqueuedOne(C.hs_wait(s.dev.ctx(), s.h, C.CUevent(m.Event)), doing)
 	}
 	defer other.leave()
-	m, err := other.dev.newMark(eventDisableTiming, doing)
+	m, err := other.dev.newFenceEvent(eventDisableTiming, doing)
 	if err != nil {
 		return err
 	}
-	defer m.release()
-	if err := s.enqueuedOne(C.hs_wait_stream(s.dev.ctx(), s.h, other.dev.ctx(), other.h, m.event), doing); err != nil {
+	defer m.Release()
+	if err := s.enqueuedOne(C.hs_wait_stream(s.dev.ctx(), s.h, other.dev.ctx(), other.h, C.CUevent(m.Event)), doing); err != nil {
 		return err
 	}
 	other.noteRecord(m)
@@ -1246,7 +949,7 @@ func (s *Stream) Launch(l driver.Launch) (err error) {
 	}
 	defer s.endEnqueue()
 	f := s.follow(l.Tag, nil)
-	defer func() { f.end(d.drv, err) }()
+	defer func() { f.End(err) }()
 	spec := launchOf(&l)
 	args := unsafe.Pointer(unsafe.SliceData(l.Args))
 	return s.enqueuedOne(C.hs_launch_kernel(d.ctx(), s.h, &spec, args, driver.Cell), doing)

@@ -68,9 +68,17 @@ class Mutant:
         if folder == "libascendcl":
             files = files_of(self.clause, "ascend")
             return [*own, ("pytest", *files)] if files else own
+        if self.file.startswith("hal/vendor/"):
+            shared = [("go", "./hal/vendor", "^")] if self.tested_in("hal/vendor") else []
+            return [*shared, *(group for backend in ("cuda", "ascend") for group in self._of_backend(backend))]
         if folder in ("cuda", "ascend"):
-            return [("go", f"./{folder}", "LookAlike/^"), *own]
+            return self._of_backend(folder)
         return go_tests(self.clause)
+
+    def _of_backend(self, folder: str) -> list[tuple[str, ...]]:
+        """Return where a backend has tests of the clause: its cases on the look-alike, and tests of its own."""
+        own = [("go", f"./{folder}", "^")] if self.tested_in(folder) else []
+        return [("go", f"./{folder}", "LookAlike/^"), *own]
 
     def _of_dialect(self) -> tuple[str, ...]:
         """Return the dialect's own files with tests of the clause, none for a file that belongs to no dialect."""

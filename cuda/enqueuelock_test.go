@@ -64,9 +64,9 @@ func TestO1_operations_on_one_stream_or_event_take_turns(t *testing.T) {
 	}
 }
 
-// Each of five threads holds the turn for less than the limit of a wait for one holder, and the
+// Each of five threads has the enqueue lock for less than the limit of a wait for one holder, and the
 // last one waits for longer than that in all.
-func TestO1_a_thread_waits_for_one_holder_of_a_turn_after_another(t *testing.T) {
+func TestO1_a_thread_waits_for_one_holder_of_an_enqueue_lock_after_another(t *testing.T) {
 	f := fake(t)
 	drv, err := cuda.Open(f.Path)
 	require.NoError(t, err)
