@@ -41,11 +41,12 @@ class Errors(NamedTuple):
 
 _ERRORS = Errors()
 
-#: What to do instead, for the names of a mirrored package outside of its modules for streams.
+#: What to do instead: for each name of torch, and for those of other packages outside of their modules for streams.
 _HINTS: Mapping[str, str] = MappingProxyType(
     {
-        "torch": "halstream.torch has torch's streams, events, devices and memory, not its tensors. A program of the "
-        "real torch runs without a GPU by `halstream run --torch PROGRAM`, `pytest --stream-torch`, or "
+        "torch": "halstream.torch has torch's streams, events, devices and memory; the rest, such as tensors and "
+        "graphs, is the real torch's. A program of the real torch runs without a GPU by "
+        "`halstream run --torch PROGRAM`, `pytest --stream-torch`, or "
         "`import halstream.torch.cuda_on_host` before it imports torch",
         "paddle": "halstream.paddle has paddle's streams, events, devices and memory, and a few operations on tensors",
         "mindspore": "halstream.mindspore has mindspore's streams, events, devices and memory, and a few operations on "
@@ -59,10 +60,10 @@ _HINTS: Mapping[str, str] = MappingProxyType(
 
 
 def _hinted(text: str, path: str) -> str:
-    """Return a text with what to do instead, unless the name is one of a module for streams such as torch.cuda."""
+    """Return a text with what to do instead, unless the name is one of a module for streams such as cupy.cuda."""
     package, *rest = path.split(".")
-    known = len(rest) > 1 and public_names(f"{package}.{rest[0]}")
-    return text if known or package not in _HINTS else f"{text}; {_HINTS[package]}"
+    for_streams = package != "torch" and len(rest) > 1 and public_names(f"{package}.{rest[0]}")
+    return text if for_streams or package not in _HINTS else f"{text}; {_HINTS[package]}"
 
 
 def _absent(path: str) -> str:
