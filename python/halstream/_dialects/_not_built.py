@@ -48,7 +48,9 @@ _HINTS: Mapping[str, str] = MappingProxyType(
         "graphs, is the real torch's. A program of the real torch runs without a GPU by "
         "`halstream run --torch PROGRAM`, `pytest --stream-torch`, or "
         "`import halstream.torch.cuda_on_host` before it imports torch",
-        "paddle": "halstream.paddle has paddle's streams, events, devices and memory, and a few operations on tensors",
+        "paddle": "halstream.paddle has paddle's streams, events, devices and memory, and a few operations on tensors. "
+        "A program of the real Paddle runs by `halstream run --paddle PROGRAM`, or "
+        "`import halstream.paddle.plugin` before it imports paddle",
         "mindspore": "halstream.mindspore has mindspore's streams, events, devices and memory, and a few operations on "
         "tensors",
         "cupy": "halstream.cupy has cupy's streams, events, devices and memory, and a few functions of arrays",
@@ -150,7 +152,7 @@ def attribute_error(path: str, name: str, errors: Errors = _ERRORS) -> BaseExcep
         That it is not built yet if the mirrored class has it.
     """
     if name in (public_names(path) or {}):
-        return errors.attribute(f"{path}.{name} is not built yet")
+        return errors.attribute(f"{path}.{name} is not built yet; {_HINTS[path.partition('.')[0]]}")
     return AttributeError(f"{path.rpartition('.')[2]!r} object has no attribute {name!r}")
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from .. import _core as core
 
 __all__ = ["DialectStream"]
@@ -10,4 +13,4 @@ __all__ = ["DialectStream"]
 class DialectStream(core.Stream):
     """A stream of torch, paddle or mindspore."""
 
-    record_event = core.Stream.record
+    record_event: Callable[..., Any] = core.Stream.record
