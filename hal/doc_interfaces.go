@@ -226,20 +226,12 @@
 //     class that is written in Python, also where later events get its memory: they
 //     see nothing of it.
 //   - J2: A method in C that a class of the package inherits is the first one in the
-//     order of its bases, and follows when that is exchanged while callbacks are registered.
-//     A program's subclass sees what the program puts in place of a method.
+//     order of its bases. A program's subclass sees what the program puts in place of a method.
 //
-// # Pools and graphed functions of halstream.torch (Python)
+// # Graphs of halstream.paddle (Python)
 //
-//   - J3: Memory of a torch.cuda.MemPool is for what the threads in its contexts allocate,
-//     and captures that were given it; it is given out again on its own stream only. It goes
-//     back to the device with the last user: the object, a context, or a graph, which keeps
-//     the pools of its capture until it is reset or collected.
-//   - J4: What a capture allocates stays usable after each replay, until the next one, also in
-//     halstream.paddle.
-//   - J5: A function of make_graphed_callables copies its arguments into the samples that it
-//     was captured with, unless they are these, replays, and returns the arrays that were
-//     returned in the capture. Other samples and results than arrays are refused.
+//   - J4: What a capture of halstream.paddle allocates stays usable after each replay, until
+//     the next one.
 //
 // # Threads of the interpreter (Python)
 //

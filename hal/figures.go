@@ -71,13 +71,6 @@ func (d *Device) ResetMemoryPeaks(allocated, reserved bool) {
 	d.pool.mu.Unlock()
 }
 
-// ResetMemoryCounts makes OutOfMemory and Retries of MemoryStats start again from 0.
-func (d *Device) ResetMemoryCounts() {
-	d.pool.mu.Lock()
-	d.pool.failures, d.pool.retries = 0, 0
-	d.pool.mu.Unlock()
-}
-
 // CountOutOfMemory counts an allocation that failed because of a limit which is not
 // the device's, such as the limit of a pool of the program.
 func (d *Device) CountOutOfMemory() { d.pool.countShortage(true, false) }

@@ -230,14 +230,6 @@ func MemResetPeaks(ordinal int64, allocated, reserved bool) (zero int64, err err
 	})
 }
 
-// MemResetCounts makes the counts of failed and repeated allocations start anew.
-func MemResetCounts(ordinal int64) (zero int64, err error) {
-	return onDevice(ordinal, func(d *hal.Device) (int64, error) {
-		d.ResetMemoryCounts()
-		return 0, nil
-	})
-}
-
 // MemCountFailure counts an allocation that a dialect refused.
 func MemCountFailure(ordinal int64) (zero int64, err error) {
 	return onDevice(ordinal, func(d *hal.Device) (int64, error) {

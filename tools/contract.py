@@ -39,6 +39,7 @@ REASONS = {
     "vendor": "a vendor's device or library",
     "kernels": "compiled kernels",
     "interop": "exchange with other packages",
+    "real": "the real package, which runs on halstream",
 }
 
 

@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 from halstream import cupy, cupyx
 from halstream.cupy import cuda
-from halstream.cupy._arithmetic import compute
+from halstream.cupy._ndarray import compute
 
 
 def _enqueued(function: Callable[..., Any]) -> Callable[[Any], Any]:
     """Return a function that computes one of NumPy's on the current stream."""
-    return lambda array: compute(cupy.ndarray, function, array)
+    return lambda array: compute(function, array)
 
 
 def _random(size: Any = None) -> Any:

@@ -33,7 +33,6 @@ WANTED = {
     ("halstream._campaign.engines", "halstream._campaign.ray_engine"): "it imports Ray, which few have",
     ("halstream._checks.finding", "halstream._checks.remedy"): _PRINTS,
     ("halstream._checks.finding", "halstream._checks.report"): _PRINTS,
-    ("halstream.torch.cuda.graphs", "halstream.torch.cuda._graphed"): _ARRAYS,
     ("halstream._checks.finding", "halstream._checks.seen"): _ARRAYS,
     ("halstream._checks.finding", "halstream._checks.shared"): _ARRAYS,
     ("halstream._checks.finding", "halstream._notebook.objects"): _NOTEBOOK,

@@ -36,16 +36,15 @@ def test_an_operator_runs_on_the_current_stream(hold: Hold) -> None:
 
 def test_every_operation_returns_before_it_runs(hold: Hold) -> None:
     s = hal.Stream()
-    a, b, image = Tensor(np.eye(3), ms.float32), Tensor(np.ones((3, 3)), ms.float32), ops.ones((1, 1, 3, 3))
+    a, b = Tensor(np.eye(3), ms.float32), Tensor(np.ones((3, 3)), ms.float32)
     hal.synchronize()
     gate = hold(s)
     with hal.StreamCtx(s), Trace() as trace:
         made = [
             a + b, a - 1, 2 * a, a / b, a @ b, -a, abs(a), a == b, a != 1, a.astype(ms.int32), Tensor(a),
             ops.add(a, b), ops.sub(a, b), ops.mul(a, b), ops.div(a, b), ops.matmul(a, b), ops.mm(a, b),
-            ops.bmm(a, b), ops.abs(a), ops.sin(a), ops.sum(a), ops.conv2d(image, image),
-            a // b, a % 2, a**2, a < b, a.sum(0), a.mean(), a[1:].copy(), a.T.reshape(9), ops.exp(a),
-            ops.concat((a, b)), a.move_to("CPU", blocking=False),
+            ops.bmm(a, b), ops.abs(a), ops.sin(a), ops.sum(a),
+            a // b, a % 2, a**2, a < b, a.sum(0), a[1:].copy(), a.T.copy(), a.move_to("CPU", blocking=False),
         ]  # fmt: skip
         a[0] = 4
     calls = [o for o in trace.operations if o.kind == "call" and o.stream == s.id]
@@ -56,8 +55,8 @@ def test_every_operation_returns_before_it_runs(hold: Hold) -> None:
     x, y = np.eye(3, dtype=np.float32), np.ones((3, 3), np.float32)
     expected = [
         x + y, x - 1, 2 * x, x / y, x @ y, -x, x, x == y, x != 1, x, x, x + y, x - y, x * y, x / y, x @ y,
-        x @ y, x @ y, x, np.sin(x), x.sum(), [[[[9]]]],
-        x // y, x % 2, x**2, x < y, x.sum(0), x.mean(), x[1:], x.T.reshape(9), np.exp(x), np.concatenate((x, y)), x,
+        x @ y, x @ y, x, np.sin(x), x.sum(),
+        x // y, x % 2, x**2, x < y, x.sum(0), x[1:], x.T, x,
     ]  # fmt: skip
     for mine, theirs in zip(made, expected, strict=True):
         assert np.allclose(mine.asnumpy(), theirs, rtol=1e-6)
@@ -153,37 +152,10 @@ def test_a_product_in_place_is_visible_after_its_event(hold: Hold, ascend: None)
     assert c.tolist() == [[48.0, 48.0], [48.0, 48.0]]
 
 
-@pytest.mark.row(12)
-def test_a_gradient_on_a_side_stream(hold: Hold) -> None:
-    x = Tensor([0.62, 0.28, 0.43, 0.62])
-    outside = ms.grad(ops.sin)(x)
-    s = hal.Stream()
-    gate = hold(s)
-    with hal.StreamCtx(s):
-        inside = ms.grad(ops.sin)(x)
-    assert s.query() is False
-    gate.open()
-    s.synchronize()
-    assert np.array_equal(inside.asnumpy(), outside.asnumpy())
-    assert np.allclose(outside.asnumpy(), np.cos(x.asnumpy()), rtol=1e-6)
-
-
-def test_gradients_of_products_and_by_several_arguments() -> None:
-    a, b = Tensor([[1.0, 2.0], [3.0, 4.0]]), Tensor([[5.0], [6.0]])
-    by_a, by_b = ms.grad(lambda x, y: ops.sum((x @ y) * 2 - x / 4), (0, 1))(a, b)
-    # Broadcasting counts each element of the product twice.
-    assert np.allclose(by_a.asnumpy(), np.array([[20, 24], [20, 24]]) - 0.25)
-    assert np.allclose(by_b.asnumpy(), [[16], [24]])
-    with pytest.raises(TypeError):
-        ms.grad(ops.abs)(a)
-    with pytest.raises(TypeError):
-        ms.grad(ops.sin)(Tensor([1, 2]))
-
-
 @pytest.mark.row(18)
 def test_a_tensor_deleted_while_a_stream_reads_it_keeps_its_values(hold: Hold) -> None:
-    image = np.arange(2 * 3 * 8 * 8, dtype=np.float32).reshape(2, 3, 8, 8) / 100
-    weight = Tensor(np.ones((4, 3, 3, 3)), ms.float32)
+    image = np.arange(64 * 64, dtype=np.float32).reshape(64, 64) / 100
+    weight = Tensor(np.ones((64, 8)), ms.float32)
     s = hal.Stream()
     for _ in range(3):
         a = Tensor(image) + 1  # made on the default stream, used on s
@@ -191,7 +163,7 @@ def test_a_tensor_deleted_while_a_stream_reads_it_keeps_its_values(hold: Hold) -
         gate = hold(s)
         with hal.StreamCtx(s):
             b = a * 2
-            c = ops.conv2d(a, weight)
+            c = ops.matmul(a, weight)
         del a
         # As large, on the stream that made it: would get the block if it were free.
         filled = [ops.zeros(image.shape) for _ in range(4)]
@@ -199,18 +171,8 @@ def test_a_tensor_deleted_while_a_stream_reads_it_keeps_its_values(hold: Hold) -
         gate.open()
         s.synchronize()
         assert np.allclose(b.asnumpy(), (image + 1) * 2, rtol=1e-3, atol=1e-3)
-        expected = ops.conv2d(Tensor(image + 1), weight).asnumpy()
-        assert np.allclose(c.asnumpy(), expected, rtol=1e-3, atol=1e-3)
+        assert np.allclose(c.asnumpy(), (image + 1) @ np.ones((64, 8)), rtol=1e-3, atol=1e-3)
         assert all(not f.asnumpy().any() for f in filled)
-
-
-def test_a_convolution_is_the_sum_over_its_windows() -> None:
-    image = np.random.default_rng(1).random((2, 2, 5, 4))
-    weight = np.random.default_rng(2).random((3, 2, 3, 2))
-    expected = np.zeros((2, 3, 3, 3))
-    for n, o, y, x in np.ndindex(2, 3, 3, 3):
-        expected[n, o, y, x] = (image[n, :, y : y + 3, x : x + 2] * weight[o]).sum()
-    assert np.allclose(ops.conv2d(Tensor(image), Tensor(weight)).asnumpy(), expected)
 
 
 @pytest.mark.row(90)

@@ -11,7 +11,7 @@ import halstream as hs
 import halstream.mindspore as ms
 import numpy as np
 import pytest
-from halstream.mindspore import Parameter, Tensor, _settings, hal, nn, ops, runtime
+from halstream.mindspore import Tensor, _settings, hal, ops, runtime
 from mindspore_help import OnTarget, ascend, on_target
 
 pytestmark = [pytest.mark.dialect("mindspore"), pytest.mark.usefixtures("backend")]
@@ -27,7 +27,7 @@ def six() -> Tensor:
 
 INDICES = [
     0, -1, (0, 1), slice(0, 1), slice(None, None, 2), (slice(None), 1), None, (0, ...), (slice(None), None),
-    [0, 1], (slice(None, None, -1), slice(None)), (1, [0, 2]),
+    (slice(None, None, -1), slice(None)),
 ]  # fmt: skip
 
 
@@ -57,18 +57,7 @@ def test_parts_by_index_are_views() -> None:
     assert x.tolist() == [[0, 9, 6], [3, 8, 7]]
     x[0:1] += 1
     assert x.tolist() == [[1, 10, 7], [3, 8, 7]]
-    x.reshape(-1)[0] = 5
-    assert x[0, 0].item() == 5
     assert x[...] is x
-
-
-def test_masks_and_tensors_as_index() -> None:
-    x = six()
-    assert x[x > 2].tolist() == [3, 4, 5]
-    assert x[Tensor([1, 0])].tolist() == [[3, 4, 5], [0, 1, 2]]
-    x[x > 2] = 0
-    assert x.tolist() == [[0, 1, 2], [0, 0, 0]]
-    assert [1, 2, 3][Tensor(1)] == 2
 
 
 @pytest.mark.parametrize(
@@ -76,8 +65,6 @@ def test_masks_and_tensors_as_index() -> None:
     [
         (5, "index 5 is out of bounds for dimension with size 2"),
         ((0, 1, 2), "too many indices for tensor of dimension2"),
-        (1.0, "but got 1.0 with type <class 'float'>"),
-        ("a", "<class 'str'>"),
     ],
 )
 def test_wrong_indices(index: Any, text: str) -> None:
@@ -89,6 +76,13 @@ def test_wrong_indices(index: Any, text: str) -> None:
         six()[0] = [1, 2]
     with pytest.raises(IndexError, match="Unsupported"):
         six()[0] = "a"
+
+
+@pytest.mark.parametrize("index", [1.0, "a", True, [0, 1], (1, [0, 2]), np.array([0])], ids=str)
+def test_other_indices_than_those_of_views_are_refused(index: Any) -> None:
+    for use in (lambda: six()[index], lambda: six().__setitem__(index, 1)):
+        with pytest.raises(hs.NotSupportedError, match="a part is selected by ints, slices, None"):
+            use()
 
 
 def test_a_write_to_a_part_waits_for_its_stream(hold: Hold) -> None:
@@ -108,13 +102,9 @@ def test_iteration_and_number_protocols() -> None:
     assert [float(v) for v in x[0]] == [0, 1, 2]
     assert (3.0 in x, 7 in x) == (True, False)
     assert (sum(x[0]).item(), max(x[0]).item()) == (3, 2)
-    assert range(Tensor(2)) == range(2)
-    assert complex(Tensor(3)) == 3
     for wrong in (lambda: list(Tensor(1)), lambda: len(Tensor(1))):
         with pytest.raises(TypeError, match="0-"):
             wrong()
-    with pytest.raises(ValueError, match="index"):
-        range(Tensor(2.0))
     with pytest.raises(ValueError, match="Only one element"):
         int(x)
     with pytest.raises(ValueError, match="got 6"):
@@ -129,11 +119,16 @@ def test_comparisons_and_division() -> None:
     assert (i // 2).tolist() == [[0, 0, 1], [1, 2, 2]]
     assert (i % 2).tolist() == [[0, 1, 0], [1, 0, 1]]
     assert str((i // 2.5).dtype) == "Float32"
-    offsets = [1, 2, 3]
-    assert str((i + offsets).dtype) == "Int32"
     assert (i & 1).tolist() == [[0, 1, 0], [1, 0, 1]]
     assert (~Tensor([True, False])).tolist() == [False, True]
-    for wrong in (lambda: x < None, lambda: x * (1, 2, 3), lambda: x + "a", lambda: x & 1, lambda: x // None):
+    for wrong in (
+        lambda: x < None,
+        lambda: x * (1, 2, 3),
+        lambda: x - [1, 2, 3],
+        lambda: x + "a",
+        lambda: x & 1,
+        lambda: x // None,
+    ):
         with pytest.raises(TypeError):
             wrong()
     flag = Tensor([True, False])
@@ -143,24 +138,12 @@ def test_comparisons_and_division() -> None:
     assert (x == None, x != None) == (False, True)  # noqa: E711
 
 
-def test_reductions_and_shapes() -> None:
+def test_sums() -> None:
     x, i = six(), six().astype(ms.int32)
     assert (x.sum().item(), str(i.sum().dtype), x.sum(0).tolist()) == (15, "Int64", [3, 5, 7])
     assert x.sum(axis=1, keepdims=True).shape == (2, 1)
-    assert (x.mean().item(), i.mean().item(), x.max().item(), x.min(1).tolist()) == (2.5, 2, 5, [0, 3])
-    assert bool((x >= 0).all()) and not bool((x > 5).any())
-    for shape in ((3, 2), (-1,), (-1, 2), (1, 6)):
-        assert np.array_equal(x.reshape(shape).asnumpy(), x.asnumpy().reshape(shape))
-    assert x.T.reshape(-1).tolist() == [0, 3, 1, 4, 2, 5]
-    assert x.expand_dims(0).shape == (1, 2, 3) == x.unsqueeze(0).shape
-    assert x.expand_dims(0).squeeze().shape == (2, 3)
-    assert x.broadcast_to((2, 2, 3))[1].tolist() == x.tolist()
-    assert (x.T.is_contiguous(), x.T.contiguous().is_contiguous(), x.T.strides) == (False, True, (4, 12))
-    for wrong in (lambda: x.reshape(4), lambda: x.reshape(-1, 4), lambda: x.sum(5)):
-        with pytest.raises(ValueError):
-            wrong()
-    with pytest.raises(TypeError, match="reshape"):
-        x.reshape("a")
+    with pytest.raises(ValueError):
+        x.sum(5)
     with pytest.raises(TypeError, match="sum"):
         x.sum("a")
 
@@ -199,7 +182,7 @@ def test_move_to_waits_only_with_blocking(hold: Hold, on_target: OnTarget) -> No
         x.move_to("GPU")
 
 
-@pytest.mark.parametrize("make", [lambda: ops.ones((4,)), lambda: ops.arange(4) * 0 + 1, lambda: ops.full((4,), 1)])
+@pytest.mark.parametrize("make", [lambda: ops.ones((4,)), lambda: ops.zeros((4,)) + 1])
 def test_created_tensors_need_no_event_on_a_cpu(make: Callable[[], Tensor], hold: Hold, on_target: OnTarget) -> None:
     on_target("CPU")
     gate, s = hold(hal.default_stream()), hal.Stream()
@@ -218,11 +201,11 @@ def test_created_tensors_are_work_of_the_current_stream_elsewhere(name: str, hol
     s = hal.Stream()
     gate = hold(s)
     with hal.StreamCtx(s):
-        made = [ops.ones(3), ops.zeros((2, 2)), ops.full((2,), 4), ops.randn(3)]
+        made = [ops.ones(3), ops.zeros((2, 2))]
     assert s.query() is False
     gate.open()
     s.synchronize()
-    assert [x.tolist() for x in made[:3]] == [[1, 1, 1], [[0, 0], [0, 0]], [4, 4]]
+    assert [x.tolist() for x in made] == [[1, 1, 1], [[0, 0], [0, 0]]]
 
 
 def test_what_a_shape_may_be() -> None:
@@ -237,68 +220,6 @@ def test_what_a_shape_may_be() -> None:
     assert repr(Tensor([])) == "Tensor(shape=[0], dtype=Float32, value= )"
     assert repr(Tensor([1.0], ms.float16)) == "Tensor(shape=[1], dtype=Float16, value= [ 1.0000e+00])"
     assert Tensor([Tensor(1.0), 2]).tolist() == [1, 2]
-
-
-def test_random_numbers_follow_the_seed() -> None:
-    ms.set_seed(3)
-    a, b = ops.randn(4), ops.rand((2, 2))
-    ms.set_seed(3)
-    assert ms.get_seed() == 3
-    assert np.array_equal(ops.randn((4,)).asnumpy(), a.asnumpy())
-    assert np.array_equal(ops.rand(2, 2).asnumpy(), b.asnumpy())
-    assert ops.randn(2, seed=1).tolist() == ops.randn(2, seed=1).tolist()
-    for wrong, kind in ((-1, ValueError), (1.0, TypeError)):
-        with pytest.raises(kind):
-            ms.set_seed(wrong)
-
-
-def test_parameters() -> None:
-    p = Parameter(Tensor([1.0, 2.0]), name="w")
-    assert repr(p) == str(p) == "Parameter (name=w, shape=(2,), dtype=Float32, requires_grad=True)"
-    assert Parameter(Tensor(1)).name.startswith("Parameter#")
-    assert type(p + 1) is type(p[0]) is type(p.value()) is Tensor
-    same = p
-    p += 1
-    assert (type(p), same.tolist(), p.tolist()) == (Tensor, [1, 2], [2, 3])
-    same[0] = 5
-    assert same.set_data(Tensor([7.0, 8.0, 9.0])) is same
-    assert (same.shape, same.tolist()) == ((3,), [7, 8, 9])
-    assert same.clone().name == "w" and same.copy() is not same
-    assert ops.assign(same, same + 1).tolist() == [8, 9, 10]
-    with pytest.raises(TypeError, match="list"):
-        same.set_data([1.0])
-    with pytest.raises(ValueError, match="'string' or 'None'"):
-        Parameter(Tensor(1), name=3)
-    back = pickle.loads(pickle.dumps(same))
-    assert (back.name, back.tolist()) == ("w", [8, 9, 10])
-
-
-def test_parameters_of_cells() -> None:
-    class Net(nn.Cell):
-        def __init__(self) -> None:
-            super().__init__()
-            self.weight = Parameter(Tensor([1.0, 2.0]))
-            self.inner = Inner()
-
-        def construct(self, x: Tensor) -> Tensor:
-            return self.inner(x * self.weight)
-
-    class Inner(nn.Cell):
-        def __init__(self) -> None:
-            super().__init__()
-            self.bias = Parameter(Tensor(3.0), name="b", requires_grad=False)
-
-        def construct(self, x: Tensor) -> Tensor:
-            return x + self.bias
-
-    net = Net()
-    assert net(Tensor([1.0, 1.0])).tolist() == [4, 5]
-    assert list(net.parameters_dict()) == ["weight", "b"]
-    assert [p.name for p in net.trainable_params()] == ["weight"]
-    with pytest.raises(hs.NotSupportedError, match=r"mindspore.nn.Cell.set_train is not built yet"):
-        net.set_train()
-    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
-        net.nothing  # noqa: B018
 
 
 def test_settings_of_the_runtime() -> None:

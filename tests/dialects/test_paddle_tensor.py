@@ -12,7 +12,7 @@ import halstream as hs
 import numpy as np
 import pytest
 from halstream import paddle
-from halstream.paddle._functions import generator
+from halstream.paddle._random import generator
 from halstream.testing import Trace
 
 pytestmark = [pytest.mark.dialect("paddle"), pytest.mark.usefixtures("backend")]
@@ -41,7 +41,7 @@ def test_operations_run_on_the_current_stream(hold: Hold) -> None:
     gate = hold(s)
     with paddle.device.stream_guard(s), Trace() as trace:
         y = paddle.matmul(x, x.T) + 1
-        made = [paddle.ones([2]), paddle.zeros([2, 2]), paddle.randn([3]), y.clone(), y.sum()]
+        made = [paddle.ones([2]), paddle.zeros([2, 2]), paddle.randn([3]), y.clone(), y.T.clone()]
         y.add_(paddle.ones([2, 2]))
     assert len([o for o in trace.operations if o.kind == "call"]) == 9
     assert s.query() is False
@@ -133,8 +133,7 @@ def test_tensors_of_a_cpu_place_are_computed_by_the_caller(on_cpu: None) -> None
 OPERATIONS = [
     "x + 1", "x - 1", "x * 2", "x / 2", "x // 2", "x % 2", "x ** 2", "2 + x", "2 - x", "2 / x", "i + 1", "i + 1.5",
     "i / 2", "i // 2", "-x", "abs(-x)", "x < 2", "x >= 2", "x == 2", "x != 2", "x @ x.T", "x.T", "x[0]", "x[:, 1]",
-    "x[::2]", "x[x > 2]", "x[[0, 1]]", "x[None]", "x.sum(0)", "x.mean()", "x.max()", "x.reshape([3, 2])",
-    "x.reshape([-1])", "x.transpose([1, 0])", "x.flatten()", "x.unsqueeze(0)", "x.exp()", "x.sqrt()", "~b", "b & b",
+    "x[::2]", "x[None]", "i << 2", "~b", "b & b", "b - b",
 ]  # fmt: skip
 
 
@@ -147,10 +146,7 @@ def test_operations_give_what_numpy_gives(expression: str) -> None:
     }
     mine = eval(expression, {name: paddle.to_tensor(host) for name, host in hosts.items()})
     with np.errstate(all="ignore"):
-        plain = expression.replace("reshape([3, 2])", "reshape(3, 2)").replace("unsqueeze(0)", "reshape(1, 2, 3)")
-        for name in ("exp", "sqrt"):
-            plain = plain.replace(f"x.{name}()", f"np.{name}(x)")
-        theirs = eval(plain, {"np": np, **hosts})
+        theirs = eval(expression.replace("b - b", "b ^ b"), hosts)
     assert isinstance(mine, paddle.Tensor)
     assert list(mine.shape) == list(np.shape(theirs))
     assert np.allclose(mine.numpy(), theirs, rtol=1e-6)
@@ -161,8 +157,8 @@ def test_element_types() -> None:
     for made, name in (
         (paddle.to_tensor(1), "int64"), (paddle.to_tensor(1.5), "float32"), (paddle.to_tensor(True), "bool"),
         (paddle.to_tensor(np.ones(2)), "float64"), (paddle.to_tensor(1 + 2j), "complex64"), (i / 2, "float32"),
-        (i + 1.5, "float32"), (i + 1, "int32"), (i.sum(), "int64"), (i.mean(), "int32"), (x.astype("int8"), "int8"),
-        (paddle.full([2], 3), "float32"), (paddle.full([2], True), "bool"), (paddle.arange(3), "int64"),
+        (i + 1.5, "float32"), (i + 1, "int32"), (x.astype("int8"), "int8"),
+        (paddle.full([2], 3), "float32"), (paddle.full([2], True), "bool"),
         (x + x.astype("float64"), "float64"), (x + paddle.to_tensor(2), "float32"), (x == 1, "bool"),
     ):  # fmt: skip
         assert str(made.dtype) == f"paddle.{name}"
@@ -196,14 +192,11 @@ def test_assignment_operators_make_new_tensors_and_underscore_methods_work_in_pl
     same[0] = 1.5
     same[1:] = paddle.to_tensor([7.0])
     assert same.tolist() == [1.5, 7]
-    same.set_value(np.zeros(2, np.float32))
     assert same.fill_(3.0).tolist() == [3, 3] and same.zero_().tolist() == [0, 0]
     y = six()
     y[0][1] = 9
     y.T[2] = 8
     assert y.tolist() == [[0, 9, 8], [3, 4, 8]]
-    with pytest.raises(AssertionError, match="Shape not match"):
-        same.set_value(np.ones(3, np.float32))
 
 
 def test_wrong_arguments() -> None:
@@ -216,19 +209,17 @@ def test_wrong_arguments() -> None:
         (lambda: operator.add(x, [1]), TypeError, "but got list"),
         (lambda: x < "a", TypeError, "but got str"),
         (lambda: x.add(1), ValueError, "argument 'y' .position 1. must be Tensor, but got int"),
-        (lambda: paddle.sin(1), ValueError, "argument 'x' .position 0. must be Tensor, but got int"),
+        (lambda: paddle.add(1, x), ValueError, "argument 'x' .position 0. must be Tensor, but got int"),
         (lambda: paddle.ones("a"), TypeError, "must be list, tuple, int, or Tensor, but got str"),
         (lambda: paddle.ones([-2]), ValueError, "InvalidArgument"),
         (lambda: x @ x, ValueError, "error dim"),
         (lambda: x + paddle.ones([2]), ValueError, "broadcast"),
-        (lambda: x.reshape([4]), ValueError, "capacity"),
         (lambda: x[5], IndexError, "OutOfRange"),
         (lambda: x[0, 1, 2], IndexError, "OutOfRange"),
-        (lambda: x["a"], ValueError, "only allows indexing by"),
-        (lambda: x[1.0], ValueError, "only allows indexing by"),
+        (lambda: x["a"], hs.NotSupportedError, "a part is selected by ints"),
+        (lambda: x[x > 2], hs.NotSupportedError, "a part is selected by ints"),
         (lambda: x.item(), ValueError, "numel == 1"),
-        (lambda: x.item(9), ValueError, "offset < numel"),
-        (lambda: bool(x), AssertionError, "only contain one element"),
+        (lambda: bool(x), AssertionError, "converted to bool"),
         (lambda: float(x), AssertionError, "converted to float"),
         (lambda: len(x[0, 0]), AssertionError, "0-D"),
         (lambda: x.backward(), hs.NotSupportedError, "paddle.Tensor.backward is not built yet"),
@@ -245,18 +236,14 @@ def test_python_protocols_of_tensors() -> None:
     x = six()
     assert [row.tolist() for row in x] == [[0, 1, 2], [3, 4, 5]]
     assert (len(x), 3.0 in x, int(x[1, 0]), float(x[0, 1]), bool(x[0, 1])) == (2, True, 3, 1.0, True)
-    assert [1, 2, 3][paddle.to_tensor(1)] == 2
-    assert (x.shape, x.shape == (2, 3), x.ndim, x.size, x.strides) == ([2, 3], True, 2, 6, [3, 1])
+    assert (x.shape, x.ndim, x.size, x.nbytes) == ([2, 3], 2, 6, 24)
     assert isinstance(np.ones(3, np.float32) + x, paddle.Tensor)
     assert np.asarray(x, dtype=np.float64).dtype == np.float64
-    for made in (copy.deepcopy(x), pickle.loads(pickle.dumps(x)), x.clone(), paddle.assign(x), paddle.to_tensor(x)):
+    for made in (copy.deepcopy(x), pickle.loads(pickle.dumps(x)), x.clone(), paddle.to_tensor(x)):
         made[0, 0] = 9
         assert (made[0, 0].item(), x[0, 0].item()) == (9, 0)
-    assert x.detach().fill_(2.0)[0, 0].item() == x[0, 0].item() == 2
-    assert f"{x[0, 0]:.1f}" == "2.0"
     assert paddle.is_tensor(x) and not paddle.is_tensor(1)
-    x.name = "weights"
-    assert (x.name, six().name.startswith("generated_tensor_"), x.stop_gradient) == ("weights", True, True)
+    assert x.stop_gradient is True
 
 
 @pytest.mark.parametrize(
@@ -284,18 +271,11 @@ def test_text_of_tensors(data: Any, shown: str) -> None:
     assert "[1., 1., 1., ..., 1., 1., 1.]" in repr(paddle.ones([1200]))
 
 
-def test_functions_on_several_tensors() -> None:
+def test_functions_on_two_tensors() -> None:
     x = six()
-    assert paddle.concat([x, x]).shape == [4, 3]
-    assert paddle.stack([x, x], axis=1).shape == [2, 2, 3]
     assert paddle.matmul(x, x, transpose_y=True).tolist() == [[5, 14], [14, 50]]
-    assert bool(paddle.allclose(x, x + 1e-9))
-    assert paddle.maximum(x, x * 0 + 2).min().item() == 2
-    assert paddle.sum(x, axis=1, keepdim=True).tolist() == [[3], [12]]
-    assert paddle.cast(x, "int32").dtype == paddle.int32
-    assert paddle.ones_like(x).sum().item() == 6 == paddle.zeros_like(x).add(paddle.ones([2, 3])).sum().item()
-    out = paddle.zeros([2, 3])
-    assert paddle.assign(x, out) is out and out.tolist() == x.tolist()
+    assert paddle.subtract(paddle.add(x, x), x).tolist() == x.tolist()
+    assert paddle.divide(paddle.multiply(x, x), x + 1).tolist() == x.multiply(x).divide(x + 1).tolist()
 
 
 def test_random_numbers_follow_their_state() -> None:

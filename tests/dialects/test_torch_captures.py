@@ -1,9 +1,11 @@
-"""torch's questions whether a stream takes part in a capture."""
+"""Streams and events of torch in a capture of `halstream.capture`."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
+from typing import Any
 
 import halstream as hs
 import halstream.torch as torch
@@ -33,3 +35,46 @@ def test_whether_the_current_stream_captures_is_known_before_the_first_use() -> 
     program = "from halstream.torch import cuda\nprint(cuda.is_current_stream_capturing(), cuda.is_initialized())\n"
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
     assert ran.stdout.split() == ["False", "False"]
+
+
+@pytest.mark.needs("graphs")
+@pytest.mark.parametrize("way", ["event", "stream"])
+def test_G14_external_events_connect_a_graph_with_work_outside_of_it(way: str, hold: Callable[[Any], Any]) -> None:
+    main, side, ran = cuda.Stream(), cuda.Stream(), []
+    ready, done = cuda.Event(external=True), cuda.Event(external=True)
+    with hs.capture(main) as graph:
+        if way == "event":
+            ready.wait(main)
+        else:
+            main.wait_event(ready)
+        main.call(ran.append, 1)
+        if way == "event":
+            done.record(main)
+        else:
+            main.record_event(done)
+    executable = graph.instantiate()
+    for round_ in (1, 2):
+        gate = hold(side)
+        side.record_event(ready)
+        executable.launch(main)
+        assert not main.query()
+        gate.open()
+        done.synchronize()
+        main.synchronize()
+        assert ran == [1] * round_
+
+
+@pytest.mark.needs("graphs")
+def test_an_event_of_a_capture_shows_itself_and_is_asked_about_with_errors_of_torch() -> None:
+    stream = cuda.Stream()
+    first, second = (cuda.Event(enable_timing=True) for _ in range(2))
+    with hs.capture(stream):
+        first.record(stream)
+        stream.nop()
+        second.record(stream)
+        shown, inside = repr(first), first.cuda_event
+        assert hex(inside)[2:] in shown
+    assert (repr(first), first.cuda_event) == (shown, inside)
+    with pytest.raises(torch.AcceleratorError, match="in a capture") as info:
+        first.elapsed_time(second)  # both were recorded
+    assert info.value.error_code == 907

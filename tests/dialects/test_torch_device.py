@@ -142,37 +142,6 @@ def test_a_forked_child_gets_an_error_that_names_spawn(child: Callable[..., Any]
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.row(36)
-def test_sync_debug_mode(recwarn: pytest.WarningsRecorder) -> None:
-    s, generic, e = cuda.Stream(), torch.Stream(), cuda.Event()
-    e.record(s)
-    assert cuda.get_sync_debug_mode() == 0
-    text = "called a synchronizing CUDA operation"
-    try:
-        for number, name in ((1, "warn"), (2, "error")):
-            for mode in (number, name):
-                cuda.set_sync_debug_mode(mode)
-                assert cuda.get_sync_debug_mode() == number
-                for stream in (s, generic):
-                    if number == 1:
-                        with pytest.warns(UserWarning, match=text):
-                            stream.synchronize()
-                    else:
-                        with pytest.raises(RuntimeError, match=text):
-                            stream.synchronize()
-                e.synchronize()
-                cuda.synchronize()
-    finally:
-        cuda.set_sync_debug_mode("default")
-    assert cuda.get_sync_debug_mode() == 0
-    s.synchronize()
-    assert type(cuda.Stream.synchronize) is type(hs.Stream.synchronize) is type(str.lower)
-    for wrong in (3, -1, "loud"):
-        with pytest.raises(RuntimeError, match="invalid value of debug_mode"):
-            cuda.set_sync_debug_mode(wrong)
-    assert not recwarn.list
-
-
 @pytest.mark.row(37)
 def test_synchronize_takes_every_form_of_a_device() -> None:
     s = cuda.Stream()

@@ -33,7 +33,6 @@ def test_an_array_that_a_pending_function_gets_counts_until_it_is_dropped(
     assert cuda.memory_allocated(0) - before == MIB
     del array
     assert cuda.memory_allocated(0) == before
-    assert cuda.memory_stats(0)["active_bytes.all.current"] >= before + MIB
     others = [hs.zeros(MIB, np.uint8, stream=stream) for _ in range(3)]
     gate.open()
     stream.synchronize()

@@ -9,61 +9,10 @@ from typing import Any
 import halstream as hs
 import pytest
 from halstream import torch
-from halstream.torch import accelerator, cuda
+from halstream._memory import memory_stats
+from halstream.torch import cuda
 
 pytestmark = [pytest.mark.dialect("torch"), pytest.mark.usefixtures("backend")]
-
-METRICS = {"current", "peak", "allocated", "freed"}
-POOLS = {"all", "large_pool", "small_pool"}
-
-
-def test_the_keys_of_the_figures_are_torchs() -> None:
-    cuda.init()
-    nested = cuda.memory_stats_as_nested_dict()
-    for name in (
-        "allocated_bytes", "reserved_bytes", "active_bytes", "inactive_split_bytes", "requested_bytes",
-        "allocation", "segment", "active", "inactive_split",
-    ):  # fmt: skip
-        assert set(nested[name]) == POOLS
-        assert all(set(figures) == METRICS for figures in nested[name].values())
-    for name in ("oversize_allocations", "oversize_segments"):
-        assert set(nested[name]) == METRICS
-    flat = cuda.memory_stats()
-    for name in ("num_alloc_retries", "num_ooms", "num_sync_all_streams", "num_device_alloc", "num_device_free"):
-        assert type(flat[name]) is int
-    assert list(flat) == sorted(flat) and all(value >= 0 for value in flat.values())
-    assert flat["allocation.all.current"] == nested["allocation"]["all"]["current"]
-
-
-def test_figures_follow_the_allocator() -> None:
-    before = cuda.memory_stats()
-    address = cuda.caching_allocator_alloc(4096)
-    try:
-        now = cuda.memory_stats()
-        grown = now["allocated_bytes.all.current"] - before["allocated_bytes.all.current"]
-        assert grown >= 4096 and cuda.memory_allocated() == now["allocated_bytes.all.current"]
-    finally:
-        cuda.caching_allocator_delete(address)
-
-
-def test_figures_of_pinned_memory() -> None:
-    nested = cuda.host_memory_stats_as_nested_dict()
-    for name in ("allocations", "allocated_bytes", "active_requests", "active_bytes"):
-        assert set(nested[name]) == METRICS
-    for name in ("host_alloc_time", "host_free_time"):
-        assert set(nested[name]) == {"total", "max", "min", "count", "avg"}
-    flat = cuda.host_memory_stats()
-    assert flat["num_host_alloc"] == flat["num_host_free"] == 0 and list(flat) == sorted(flat)
-    cuda.reset_peak_host_memory_stats()
-    cuda.reset_accumulated_host_memory_stats()
-    accelerator.empty_host_cache()
-    assert accelerator.memory.memory_allocated() == cuda.memory_allocated()
-
-
-def test_a_snapshot_is_refused_as_by_the_same_allocator() -> None:
-    assert cuda.get_allocator_backend() == "cudaMallocAsync"
-    with pytest.raises(RuntimeError, match=r"^Calling snapshot with backend:cudaMallocAsync is not meaningful"):
-        cuda.memory_snapshot()
 
 
 @pytest.fixture
@@ -78,12 +27,12 @@ def test_a_part_of_the_memory_for_the_process(fraction: Any) -> None:
     fraction(0.5, "cuda:1")
     assert [cuda.get_per_process_memory_fraction(n) for n in range(2)] == [1.0, 0.5]
     fraction(0.0)
-    before = cuda.memory_stats()["num_ooms"]
+    before = memory_stats(0)["out_of_memory"]
     with pytest.raises(torch.OutOfMemoryError) as info:
         cuda.caching_allocator_alloc(1 << 20)
     assert "Allocation on device 0 would exceed allowed memory. (out of memory)" in str(info.value)
     assert "Requested               : 1048576 bytes" in str(info.value)
-    assert cuda.memory_stats()["num_ooms"] == before + 1
+    assert memory_stats(0)["out_of_memory"] == before + 1
     fraction(1.0)
     cuda.caching_allocator_delete(cuda.caching_allocator_alloc(1 << 20))
 

@@ -41,13 +41,16 @@ class Errors(NamedTuple):
 
 _ERRORS = Errors()
 
-#: What to do instead, for the names of a mirrored package outside of its modules for streams.
+#: What to do instead: for each name of torch, and for those of other packages outside of their modules for streams.
 _HINTS: Mapping[str, str] = MappingProxyType(
     {
-        "torch": "halstream.torch has torch's streams, events, devices and memory, not its tensors. A program of the "
-        "real torch runs without a GPU by `halstream run --torch PROGRAM`, `pytest --stream-torch`, or "
+        "torch": "halstream.torch has torch's streams, events, devices and memory; the rest, such as tensors and "
+        "graphs, is the real torch's. A program of the real torch runs without a GPU by "
+        "`halstream run --torch PROGRAM`, `pytest --stream-torch`, or "
         "`import halstream.torch.cuda_on_host` before it imports torch",
-        "paddle": "halstream.paddle has paddle's streams, events, devices and memory, and a few operations on tensors",
+        "paddle": "halstream.paddle has paddle's streams, events, devices and memory, and a few operations on tensors. "
+        "A program of the real Paddle runs by `halstream run --paddle PROGRAM`, or "
+        "`import halstream.paddle.plugin` before it imports paddle",
         "mindspore": "halstream.mindspore has mindspore's streams, events, devices and memory, and a few operations on "
         "tensors",
         "cupy": "halstream.cupy has cupy's streams, events, devices and memory, and a few functions of arrays",
@@ -59,10 +62,10 @@ _HINTS: Mapping[str, str] = MappingProxyType(
 
 
 def _hinted(text: str, path: str) -> str:
-    """Return a text with what to do instead, unless the name is one of a module for streams such as torch.cuda."""
+    """Return a text with what to do instead, unless the name is one of a module for streams such as cupy.cuda."""
     package, *rest = path.split(".")
-    known = len(rest) > 1 and public_names(f"{package}.{rest[0]}")
-    return text if known or package not in _HINTS else f"{text}; {_HINTS[package]}"
+    for_streams = package != "torch" and len(rest) > 1 and public_names(f"{package}.{rest[0]}")
+    return text if for_streams or package not in _HINTS else f"{text}; {_HINTS[package]}"
 
 
 def _absent(path: str) -> str:
@@ -149,7 +152,7 @@ def attribute_error(path: str, name: str, errors: Errors = _ERRORS) -> BaseExcep
         That it is not built yet if the mirrored class has it.
     """
     if name in (public_names(path) or {}):
-        return errors.attribute(f"{path}.{name} is not built yet")
+        return errors.attribute(f"{path}.{name} is not built yet; {_HINTS[path.partition('.')[0]]}")
     return AttributeError(f"{path.rpartition('.')[2]!r} object has no attribute {name!r}")
 
 

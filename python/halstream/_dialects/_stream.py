@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from .. import _core as core
 
@@ -12,9 +13,4 @@ __all__ = ["DialectStream"]
 class DialectStream(core.Stream):
     """A stream of torch, paddle or mindspore."""
 
-    if TYPE_CHECKING:
-
-        def record_event(self, event: Any = None) -> Any:
-            """Mark the point that the stream has reached; None makes a new event. See `halstream.Stream.record`."""
-    else:
-        record_event = core.Stream.record  # the same function object: one call less
+    record_event: Callable[..., Any] = core.Stream.record

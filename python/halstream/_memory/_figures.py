@@ -15,7 +15,6 @@ __all__ = [
     "memory_info",
     "memory_stats",
     "pool_stats",
-    "reset_memory_counts",
     "reset_memory_peaks",
     "reset_pool_peaks",
     "set_pool_threshold",
@@ -97,11 +96,6 @@ def reset_memory_peaks(device: Any = None, *, allocated: bool = True, reserved: 
 def count_out_of_memory(device: Any = None) -> None:
     """Count an allocation that a dialect refused by a limit of its own."""
     _native.mem_count_failure(ordinal(device))
-
-
-def reset_memory_counts(device: Any = None) -> None:
-    """Make the counts of failed and repeated allocations start from 0."""
-    _native.mem_reset_counts(ordinal(device))
 
 
 def trim_pool(device: Any = None, least: int = 0) -> None:

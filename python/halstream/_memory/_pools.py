@@ -136,13 +136,6 @@ class Pool:
             self.free_all(device)
         raise Exhausted(nbytes, self.total(device), self.limit(device))
 
-    def take_free_id(self, device: int, key: int, nbytes: int) -> int:
-        """Return the id of a block of what is free, to be given to `reap`; 0 if there is none of `nbytes`."""
-        if device not in self._devices:
-            return 0
-        drain()
-        return int(_cache_take(self._id, device, key, nbytes))
-
     def _use(self, device: int) -> None:
         self._id = self._id or int(_native.cache_new(self._exact))
         self._devices.add(device)

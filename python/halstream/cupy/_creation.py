@@ -12,9 +12,7 @@ from .._core import _hostfunc
 from .._dialects._adapt import raising
 from .._memory import _borrow
 from .._memory._array import Array
-from ._arithmetic import accepts, compute
-from ._base_array import check_order
-from ._ndarray import ndarray
+from ._ndarray import accepts, check_order, compute, ndarray
 from .cuda import memory, pinned_memory
 from .cuda._blocks import stream_of
 from .cuda._errors import ERRORS, unsupported
@@ -190,4 +188,4 @@ def get_default_pinned_memory_pool() -> pinned_memory.PinnedMemoryPool:
 def matmul(x1: Any, x2: Any) -> ndarray:
     """cupy.matmul (14.2.0), on the current stream, by NumPy; not while that captures, as in cupy."""
     accepts(x1), accepts(x2)
-    return compute(ndarray, np.matmul, x1, x2)
+    return compute(np.matmul, x1, x2)

@@ -7,26 +7,174 @@ the memory of vendors' devices is copied for it, in the stream's order.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
+from .._core._node import name_of
+from .._dialects import _compute
+from .._dialects._operators import Operation, Operators
 from .._errors import NotSupportedError
 from .._memory._array import Array
-from ._arithmetic import Operator, binary, comparison, compute, enqueue, unary
-from ._base_array import BaseArray
+from .._memory._rawmem import Part
+from .._memory._values import shape_of
+from .cuda import memory
 from .cuda._blocks import stream_of
-from .cuda._captured import keep_captured
-from .cuda._errors import attribute_error, unsupported
+from .cuda._captured import keep_captured, refuse_captured, refuse_library
+from .cuda._errors import attribute_error, check_may_wait, unsupported
+from .cuda._handles import Handle
+from .cuda._pointer import copy_bytes
+from .cuda.device import Device
+from .cuda.stream import Stream
 
-__all__ = ["ndarray"]
+__all__ = ["accepts", "check_order", "compute", "ndarray"]
+
+# What an operand may be beside an array.
+_SCALARS = (int, float, complex, np.generic)
 
 
-class ndarray(BaseArray):
+def consumer(stream: Any) -> Any:
+    """Return the stream that a consumer names by its handle."""
+    if stream is None:
+        return None
+    if not isinstance(stream, int) or stream < -1:
+        raise ValueError(f"On CUDA stream must be -1 or a handle, not {stream!r}")
+    if stream == 0:
+        warnings.warn("Stream 0 is ambiguous in DLPack; say 1 for the default stream.", stacklevel=3)
+    # A new stream without work stands for no order.
+    return Stream(non_blocking=True) if stream == -1 else Handle.find(stream)
+
+
+def check_order(order: Any) -> None:
+    """Refuse what names no order of elements, by its first letter; None is the usual one."""
+    if order is not None and not (isinstance(order, str) and order[:1] in ("", *"CFAKcfak")):
+        raise TypeError("order not understood")
+
+
+class ndarray(Operators):
     """cupy.ndarray (14.2.0): contiguous in C order, arithmetic without the rest of NumPy."""
 
-    __hash__: ClassVar[None] = None  # type: ignore[assignment]
+    __array_priority__ = 100
+    __array_ufunc__ = None
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(
+        self, shape: Any, dtype: Any = float, memptr: Any = None, strides: Any = None, order: str = "C"
+    ) -> None:
+        check_order(order)
+        lengths, kind = shape_of(shape), np.dtype(dtype)
+        if kind.hasobject:
+            raise ValueError(f"Unsupported dtype {kind}")
+        if strides is not None or (order not in ("C", None) and len(lengths) > 1):
+            raise unsupported("arrays that are not contiguous in C order are not built yet")
+        self.data: Any = memory.alloc(math.prod(lengths) * kind.itemsize) if memptr is None else memptr
+        nbytes = max(1, math.prod(lengths) * kind.itemsize)
+        part = Part(self.data, self.data.ptr, nbytes, self.data.device_id)
+        self._array = Array(part, self.data.ptr, lengths, kind)
+
+    # -- description ------------------------------------------------------
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """As NumPy has it."""
+        return self._array.shape
+
+    @property
+    def dtype(self) -> Any:
+        """As NumPy has it."""
+        return self._array.dtype
+
+    @property
+    def ndim(self) -> int:
+        """As NumPy has it."""
+        return self._array.ndim
+
+    @property
+    def size(self) -> int:
+        """As NumPy has it."""
+        return self._array.size
+
+    @property
+    def nbytes(self) -> int:
+        """As NumPy has it."""
+        return self._array.nbytes
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """As NumPy has it."""
+        return self._array.strides
+
+    @property
+    def itemsize(self) -> int:
+        """As NumPy has it."""
+        return int(self._array.dtype.itemsize)
+
+    @property
+    def device(self) -> Device:
+        """The device that the memory belongs to."""
+        return Device(self.data.device_id)
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of unsized object")
+        return int(self.shape[0])
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        return self._array.__cuda_array_interface__
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._array.__dlpack_device__()
+
+    def __dlpack__(
+        self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None
+    ) -> Any:
+        """Return a capsule of the memory; `stream` is the handle of the consumer's, -1 no order."""
+        return self._array.__dlpack__(stream=consumer(stream), max_version=max_version, dl_device=dl_device, copy=copy)
+
+    # -- contents ---------------------------------------------------------
+
+    def get(self, stream: Any = None, order: str = "C", out: Any = None, blocking: bool = True) -> Any:
+        """Return a copy on the host, made in stream order; waits for it if `blocking`."""
+        check_may_wait()
+        if order not in ("C", "F", "A"):
+            raise ValueError(f"unsupported order: {order}")
+        target = np.empty(self.shape, self.dtype) if out is None else out
+        if not isinstance(target, np.ndarray):
+            raise TypeError("Only numpy.ndarray can be obtained from cupy.ndarray")
+        if target.dtype != self.dtype:
+            raise TypeError(f"{target.dtype} array cannot be obtained from {self.dtype} array")
+        if target.shape != self.shape:
+            raise ValueError(f"Shape mismatch. Expected shape: {self.shape}, actual shape: {target.shape}")
+        if not target.flags.c_contiguous:
+            raise RuntimeError("`out` cannot be specified when copying to non-contiguous ndarray")
+        with self.device:
+            where = stream_of(stream)
+            refuse_captured("a copy to the host", where)
+            if self.nbytes:
+                address = target.__array_interface__["data"][0]
+                copy_bytes(where, address, self.data.ptr, self.nbytes, target)
+            if blocking:
+                where.synchronize()
+        return np.asfortranarray(target) if out is None and order == "F" else target
+
+    def set(self, arr: Any, stream: Any = None) -> None:
+        """Copy an array of the host here in stream order; a pinned one is read when the copy runs."""
+        if not isinstance(arr, np.ndarray):
+            raise TypeError("Only numpy.ndarray can be set to cupy.ndarray")
+        if self.dtype != arr.dtype:
+            raise TypeError(f"{arr.dtype} array cannot be set to {self.dtype} array")
+        if self.shape != arr.shape:
+            raise ValueError(f"Shape mismatch. Expected shape: {self.shape}, actual shape: {arr.shape}")
+        with self.device:
+            where = stream_of(stream)
+            refuse_captured("a copy from the host", where)
+            if self.nbytes:
+                whole = np.ascontiguousarray(arr)
+                address = whole.__array_interface__["data"][0]
+                copy_bytes(where, self.data.ptr, address, self.nbytes, whole)
 
     @classmethod
     def _of(cls, data: Any, array: Array) -> ndarray:
@@ -58,7 +206,7 @@ class ndarray(BaseArray):
         kind = np.dtype(dtype)
         if kind == self.dtype:
             return self.copy() if copy else self
-        return compute(ndarray, lambda a: np.asarray(a).astype(kind), self)
+        return compute(lambda a: np.asarray(a).astype(kind), self)
 
     def reshape(self, *shape: Any) -> ndarray:
         """Return a view of another shape; a length may be -1."""
@@ -74,7 +222,7 @@ class ndarray(BaseArray):
 
     def sum(self) -> ndarray:
         """Return the sum of all elements, computed on the current stream."""
-        return compute(ndarray, np.sum, self)
+        return compute(np.sum, self)
 
     def item(self) -> Any:
         """Return the only element; waits."""
@@ -154,7 +302,7 @@ class ndarray(BaseArray):
             fits = False
         if not fits:
             raise ValueError(f"operands could not be broadcast together with shapes {self.shape} {value.shape}")
-        enqueue(np.positive if value.dtype != bool else np.array, self, (value,))
+        _enqueue(np.positive if value.dtype != bool else np.array, self, (value,))
 
     def __copy__(self) -> ndarray:
         return self.copy()
@@ -194,79 +342,89 @@ class ndarray(BaseArray):
     def __str__(self) -> str:
         return str(self.get())
 
-    # What the functions of _arithmetic make; each takes the operands and gives an array.
-    __add__: Operator
-    __radd__: Operator
-    __iadd__: Operator
-    __sub__: Operator
-    __rsub__: Operator
-    __isub__: Operator
-    __mul__: Operator
-    __rmul__: Operator
-    __imul__: Operator
-    __truediv__: Operator
-    __rtruediv__: Operator
-    __itruediv__: Operator
-    __floordiv__: Operator
-    __rfloordiv__: Operator
-    __ifloordiv__: Operator
-    __mod__: Operator
-    __rmod__: Operator
-    __imod__: Operator
-    __pow__: Operator
-    __rpow__: Operator
-    __ipow__: Operator
-    __and__: Operator
-    __rand__: Operator
-    __iand__: Operator
-    __or__: Operator
-    __ror__: Operator
-    __ior__: Operator
-    __xor__: Operator
-    __rxor__: Operator
-    __ixor__: Operator
-    __lshift__: Operator
-    __rlshift__: Operator
-    __ilshift__: Operator
-    __rshift__: Operator
-    __rrshift__: Operator
-    __irshift__: Operator
-    __matmul__: Operator
-    __rmatmul__: Operator
-    __neg__: Callable[[Any], Any]
-    __pos__: Callable[[Any], Any]
-    __abs__: Callable[[Any], Any]
-    __invert__: Callable[[Any], Any]
-    __eq__: Operator
-    __ne__: Operator
-    __lt__: Operator
-    __le__: Operator
-    __gt__: Operator
-    __ge__: Operator
+    # -- operations -------------------------------------------------------
 
-    __add__, __radd__, __iadd__ = binary(np.add)
-    __sub__, __rsub__, __isub__ = binary(np.subtract)
-    __mul__, __rmul__, __imul__ = binary(np.multiply)
-    __truediv__, __rtruediv__, __itruediv__ = binary(np.true_divide)
-    __floordiv__, __rfloordiv__, __ifloordiv__ = binary(np.floor_divide)
-    __mod__, __rmod__, __imod__ = binary(np.remainder)
-    __pow__, __rpow__, __ipow__ = binary(np.power)
-    __and__, __rand__, __iand__ = binary(np.bitwise_and)
-    __or__, __ror__, __ior__ = binary(np.bitwise_or)
-    __xor__, __rxor__, __ixor__ = binary(np.bitwise_xor)
-    __lshift__, __rlshift__, __ilshift__ = binary(np.left_shift)
-    __rshift__, __rrshift__, __irshift__ = binary(np.right_shift)
-    __matmul__, __rmatmul__ = binary(np.matmul)[:2]  # a @= b makes a new array there, too
-    __neg__ = unary(np.negative)
-    __pos__ = unary(np.positive)
-    __abs__ = unary(np.absolute)
-    __invert__ = unary(np.invert)
-    __eq__ = comparison(np.equal)
-    __ne__ = comparison(np.not_equal)
-    __lt__ = comparison(np.less)
-    __le__ = comparison(np.less_equal)
-    __gt__ = comparison(np.greater)
-    __ge__ = comparison(np.greater_equal)
+    def _operate(self, operation: Operation, a: Any, b: Any) -> Any:
+        return compute(operation.numpy, a, b) if accepts(b if a is self else a) else NotImplemented
+
+    def _operate_in_place(self, operation: Operation, other: Any) -> Any:
+        if not accepts(other):
+            return NotImplemented
+        _compute_in_place(operation.numpy, self, other)
+        return self
+
+    def _compare(self, operation: Operation, other: Any) -> Any:
+        return compute(operation.numpy, self, other) if isinstance(other, (ndarray, *_SCALARS)) else NotImplemented
+
+    def _apply(self, operation: Operation) -> Any:
+        return compute(operation.numpy, self)
+
+
+def _enqueue(function: Callable[..., Any], out: ndarray, operands: tuple[Any, ...]) -> None:
+    """Enqueue ``out[...] = function(*operands)`` on the current stream."""
+    given = [o._array if isinstance(o, ndarray) else o for o in operands]
+    _compute.compute(stream_of(None), _run, out._array, function, *given, checked=False)
+
+
+def _run(function: Any, *args: Any, out: Any) -> None:
+    with np.errstate(all="ignore"):
+        out[...] = function(*args)
+
+
+# As the kernels of cupy are called.
+setattr(_run, "_halstream_name", lambda function, *args: f"cupy_{name_of(function)}")  # noqa: B010
+
+
+def _result_like(function: Callable[..., Any], operands: tuple[Any, ...]) -> Any:
+    """Return a NumPy array with the shape and dtype of ``function(*operands)``."""
+    stand_ins = [np.broadcast_to(np.ones((), o.dtype), o.shape) if isinstance(o, ndarray) else o for o in operands]
+    with np.errstate(all="ignore"):
+        return function(*stand_ins)
+
+
+def compute(function: Callable[..., Any], *operands: Any) -> ndarray:
+    """Enqueue a NumPy function of arrays and scalars; return the new array that it fills."""
+    if function is np.matmul:
+        refuse_library("cuBLAS")
+    like = _result_like(function, operands)
+    out = ndarray(np.shape(like), like.dtype)
+    _enqueue(function, out, operands)
+    return out
+
+
+def _compute_in_place(function: Callable[..., Any], target: ndarray, other: Any) -> None:
+    """Enqueue ``target[...] = function(target, other)``.
+
+    Raises
+    ------
+    TypeError
+        The result's dtype does not cast to the target's by the rule 'same_kind'.
+    ValueError
+        The result has another shape than the target.
+    """
+    like = _result_like(function, (target, other))
+    if not np.can_cast(like.dtype, target.dtype, "same_kind"):
+        raise TypeError(
+            f"Cannot cast output operand from {like.dtype!r} to {target.dtype!r} according to the rule 'same_kind'"
+        )
+    if np.shape(like) != target.shape:
+        raise ValueError("Out shape is mismatched")
+    _enqueue(function, target, (target, other))
+
+
+def accepts(other: Any) -> bool:
+    """Return whether `other` is an operand; False leaves the operation to its class.
+
+    Raises
+    ------
+    TypeError
+        No operand supports it: NumPy arrays, lists, texts.
+    """
+    if isinstance(other, (ndarray, *_SCALARS)):
+        return True
+    if isinstance(other, np.ndarray) or not hasattr(other, "__array_priority__"):
+        raise TypeError(f"Unsupported type {type(other)}")
+    return False
 
 
 def _unpickled(host: Any) -> ndarray:

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 from .._dialects._not_built import not_built
 from . import common, context, device_context, hal, nn, ops, runtime
 from ._target import get_current_device, set_device
-from ._transform import grad, jit
 from .common import dtype
-from .common._created import get_seed, set_seed
+from .common.api import jit
 from .common.dtype import (
     bfloat16,
     bool_,
@@ -33,7 +32,6 @@ from .common.dtype import (
     uint32,
     uint64,
 )
-from .common.parameter import Parameter
 from .common.tensor import Tensor, tensor
 from .context import GRAPH_MODE, PYNATIVE_MODE, get_context, set_context
 from .runtime import (
@@ -81,7 +79,6 @@ __all__ = [
     "PYNATIVE_MODE",
     "Event",
     "MemPool",
-    "Parameter",
     "PluggableAllocator",
     "Stream",
     "StreamCtx",
@@ -107,9 +104,7 @@ __all__ = [
     "get_context",
     "get_current_device",
     "get_device_limit",
-    "get_seed",
     "get_stream_limit",
-    "grad",
     "hal",
     "half",
     "int8",
@@ -140,7 +135,6 @@ __all__ = [
     "set_kernel_launch_capture",
     "set_kernel_launch_group",
     "set_memory",
-    "set_seed",
     "set_stream_limit",
     "synchronize",
     "tensor",

@@ -16,7 +16,7 @@ from ._places import (
     XPUPinnedPlace,
     XPUPlace,
 )
-from ._tensor import Size, Tensor
+from ._tensor import Tensor
 from .device import (
     Event,
     Stream,
@@ -61,7 +61,6 @@ __all__ = [
     "CustomPlace",
     "Event",
     "IPUPlace",
-    "Size",
     "Stream",
     "Tensor",
     "XPUPinnedPlace",

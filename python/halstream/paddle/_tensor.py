@@ -2,48 +2,38 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from typing import Any, NoReturn
 
 import numpy as np
 
 from .._core import _current
+from .._dialects import _operators
 from .._dialects._compute import upload
 from .._dialects._not_built import attribute_error
-from .._dialects._operate import copy_into
-from .._dialects._tensor import Contents, Storage
+from .._dialects._operators import Operation
+from .._dialects._tensor import SCALARS, BaseTensor, binary, change, copy_into, fill, product, unary
 from ._dtype import dtype, get_default_dtype, of, to_numpy
-from ._methods import Methods
 from ._names import convert_to_place, device_to_place, expected_place
 from ._place import Place
 from ._places import CPUPlace
 from ._printing import text
 
-_names = itertools.count()
+
+def _named(operation: Operation, enqueue: Callable[..., Any] = binary) -> Callable[..., Any]:
+    """Return a method on two tensors."""
+    title = operation.paddle + ("_" if enqueue is change else "")
+
+    def operate(self: Tensor, y: Any, name: str | None = None) -> Any:
+        """Enqueue the operation of this name on two tensors."""
+        check_tensor(title, "y", 1, y)
+        _check_types(self, y)
+        return enqueue(title, operation, self, y)
+
+    return operate
 
 
-class Size(list[int]):
-    """`paddle.Size` of 3.3: a list that equals tuples of the same lengths, too."""
-
-    def __repr__(self) -> str:
-        return f"paddle.Size({list(self)})"
-
-    def __eq__(self, other: object) -> bool:
-        return list(self) == list(other) if isinstance(other, (list, tuple)) else NotImplemented
-
-    def __ne__(self, other: object) -> bool:
-        return not self == other
-
-    def __hash__(self) -> int:  # type: ignore[override]
-        return hash(tuple(self))
-
-    def numel(self) -> int:
-        """Return the number of elements."""
-        return int(np.prod(self, dtype=int))
-
-
-class Tensor(Methods, Contents):
+class Tensor(BaseTensor):
     """`paddle.Tensor` of 3.3: the operations that stream programs use.
 
     Operations on a tensor of a device are enqueued on that device's current stream and
@@ -52,38 +42,32 @@ class Tensor(Methods, Contents):
     (`stop_gradient` is kept and means nothing), no bfloat16, and `numpy` copies.
     """
 
-    __hash__: Callable[[], int] = object.__hash__  # type: ignore[assignment]
     __array_priority__: float = 100.0  # of an array and a tensor the tensor's operator is called
     _place: Any
     stop_gradient: bool = True
-    persistable: bool = False
 
     def __init__(self, data: Any = None, dtype: Any = None, place: Any = None) -> None:
         given = made([] if data is None else data, dtype, place)
         self._own(given._storage, given._layout, given._dtype)
         self._place = given._place
 
-    # -- where and how -------------------------------------------------------
+    # -- where it is -----------------------------------------------------------
 
     @classmethod
     def _at(cls, host: Any, place: Any) -> Tensor:
         """Return a tensor on a place that owns a NumPy array."""
         self: Tensor = object.__new__(cls)
-        self._hold(host)
         self._place = place
-        if not on_cpu(place):
-            array, stream = upload(host, place._index)
-            self._own(Storage(None, array, stream), self._layout, self._dtype)
+        if on_cpu(place):
+            self._hold(host)
+        else:
+            self._adopt(*upload(host, place._index))
         return self
 
     @classmethod
     def _of(cls, host: Any) -> Any:
         of(host.dtype)
-        return cls._at(np.array(host, order="C"), computing_place())
-
-    @property
-    def _class(self) -> Any:
-        return Tensor
+        return cls._at(np.array(host, order="C"), expected_place())
 
     def _seen(self, layout: Any) -> Any:
         view = super()._seen(layout)
@@ -91,26 +75,23 @@ class Tensor(Methods, Contents):
         return view
 
     def _make(self, function: Any, shape: Any, kind: Any, *inputs: Any) -> None:
-        self._place = _place_for(inputs)
-        if on_cpu(self._place):
-            host = np.empty(tuple(shape), kind)
-            function(*_on_host(inputs), out=host)
-            self._hold(host)
+        self._make_at(_place_for(inputs), function, shape, kind, *inputs)
+
+    def _make_at(self, place: Any, function: Any, shape: Any, kind: Any, *inputs: Any) -> None:
+        """Initialize the tensor as the result of a function on a place."""
+        self._place = place
+        if on_cpu(place):
+            self._hold(np.empty(tuple(shape), kind))
+            self._enqueue(function, *inputs)
         else:
             super()._make(function, shape, kind, *inputs)
 
-    def _make_at(self, place: Any, function: Any, shape: Any, kind: Any, *inputs: Any) -> None:
-        """Initialize the tensor as the result of a function on a place that has streams."""
-        self._place = place
-        super()._make(function, shape, kind, *inputs)
-
-    def _enqueue(self, function: Any, inputs: tuple[Any, ...]) -> None:
+    def _enqueue(self, function: Any, *inputs: Any) -> None:
         if on_cpu(self._place):
-            storage = self._storage
-            function(*_on_host(inputs), out=self._layout.view(storage.host.reshape(-1), 0))
-            return
-        here = [_moved(v, self._place) if isinstance(v, Tensor) else v for v in inputs]
-        super()._enqueue(function, tuple(here))
+            given = [x.asnumpy() if isinstance(x, Tensor) else x for x in inputs]
+            function(*given, out=self._layout.view(self._storage.host.reshape(-1), 0))
+        else:
+            super()._enqueue(function, *(_moved(v, self._place) if isinstance(v, Tensor) else v for v in inputs))
 
     def _ordinal(self) -> int:
         return int(self._place._index)
@@ -128,101 +109,61 @@ class Tensor(Methods, Contents):
         return of(self._dtype)
 
     @property
-    def shape(self) -> Size:
+    def shape(self) -> list[int]:
         """Lengths of the dimensions."""
-        return Size(self._layout.shape)
-
-    @property
-    def name(self) -> str:
-        """A name, chosen at the first use."""
-        found: str = self.__dict__.setdefault("_name", "")
-        if not found:
-            found = self.__dict__["_name"] = f"generated_tensor_{next(_names)}"
-        return found
-
-    @name.setter
-    def name(self, value: str) -> None:
-        self.__dict__["_name"] = value
+        return list(self._layout.shape)
 
     def __getattr__(self, name: str) -> NoReturn:
         raise attribute_error("paddle.Tensor", name)
 
-    # -- contents: these wait --------------------------------------------------
+    # -- operations --------------------------------------------------------------
 
-    def numpy(self) -> Any:
-        """`paddle.Tensor.numpy` of 3.3; a copy. Raises what the stream's work raised."""
-        return self.asnumpy()
+    def _operate(self, operation: Operation, a: Any, b: Any) -> Any:
+        if operation is _operators.MATMUL:
+            return a.matmul(b) if a is self else NotImplemented
+        name = f"__{'' if a is self else 'r'}{operation.symbol}__"
+        _check_operand(name, self, b if a is self else a)
+        return binary(name, operation, a, b)
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        return self.asnumpy() if dtype is None else self.asnumpy().astype(dtype)
+    def _compare(self, operation: Operation, other: Any) -> Any:
+        name = f"__{operation.symbol}__"
+        if operation in (_operators.EQUAL, _operators.NOT_EQUAL) and not isinstance(other, _OPERANDS):
+            return operation is _operators.NOT_EQUAL
+        _check_operand(name, self, other)
+        return binary(name, operation, self, other)
 
-    def item(self, *args: int) -> Any:
-        """`paddle.Tensor.item` of 3.3: a Python scalar."""
-        if not args and self.size != 1:
-            raise ValueError(
-                "(InvalidArgument) only one element tensors can be converted to Python scalars. "
-                f"[Hint: Expected numel == 1, but received numel:{self.size} != 1:1.]"
-            )
+    def _apply(self, operation: Operation) -> Any:
+        return unary(operation.paddle, operation, self)
+
+    add: Callable[..., Any] = _named(_operators.ADD)
+    subtract: Callable[..., Any] = _named(_operators.SUBTRACT)
+    multiply: Callable[..., Any] = _named(_operators.MULTIPLY)
+    divide: Callable[..., Any] = _named(_operators.DIVIDE)
+    add_: Callable[..., Any] = _named(_operators.ADD, change)
+    subtract_: Callable[..., Any] = _named(_operators.SUBTRACT, change)
+    multiply_: Callable[..., Any] = _named(_operators.MULTIPLY, change)
+    divide_: Callable[..., Any] = _named(_operators.DIVIDE, change)
+
+    def matmul(self, y: Any, transpose_x: bool = False, transpose_y: bool = False, name: str | None = None) -> Any:
+        """`paddle.matmul` of 3.3 without transpositions of more than two dimensions."""
+        check_tensor("matmul", "y", 1, y)
+        a, b = self.T if transpose_x else self, y.T if transpose_y else y
         try:
-            return self.asnumpy().item(*args)
-        except IndexError:
+            return product(a, b)
+        except (RuntimeError, ValueError):
             raise ValueError(
-                f"(InvalidArgument) index {args} is out of bounds for size {self.size}. "
-                "[Hint: Expected offset < numel.]"
+                "(InvalidArgument) Input(Y) has error dim. Y'dims[0] must be equal to the last "
+                f"dimension of X, but the shapes are {list(a.shape)} and {list(b.shape)}."
             ) from None
 
-    def tolist(self) -> Any:
-        """`paddle.Tensor.tolist` of 3.3."""
-        return self.asnumpy().tolist()
+    def fill_(self, value: Any) -> Any:
+        """`paddle.Tensor.fill_` of 3.3."""
+        self._enqueue(fill, value)
+        return self
 
-    def _one(self, kind: str) -> Any:
-        assert self.size == 1, f"only one element variable can be converted to {kind}."
-        return self.item()
-
-    def __bool__(self) -> bool:
-        assert self.size == 1, (
-            "When Variable is used as the condition of if/while , Variable can only contain one element."
-        )
-        return bool(self.item())
-
-    def __int__(self) -> int:
-        return int(self._one("int"))
-
-    def __float__(self) -> float:
-        return float(self._one("float"))
-
-    def __index__(self) -> int:
-        return int(self._one("python index"))
-
-    def __len__(self) -> int:
-        assert self.ndim > 0, "len() of a 0-D tensor is wrong"
-        return int(self._layout.shape[0])
-
-    def __iter__(self) -> Any:
-        return (self[i] for i in range(len(self)))
-
-    def __contains__(self, value: Any) -> bool:
-        return bool((self == value).any())
-
-    def __repr__(self) -> str:
-        return text(
-            self.asnumpy(),
-            f"Tensor(shape={list(self.shape)}, dtype={self.dtype._name}, place={self._place}, "
-            f"stop_gradient={self.stop_gradient},",
-        )
-
-    __str__ = __repr__
-
-    def __format__(self, spec: str) -> str:
-        return format(self.item(), spec) if spec else str(self)
-
-    def __reduce__(self) -> Any:
-        return Tensor, (self.asnumpy(), self.dtype._name)
-
-    def __deepcopy__(self, memo: Any) -> Tensor:
-        return self.clone()
-
-    __copy__ = None
+    def zero_(self) -> Any:
+        """`paddle.Tensor.zero_` of 3.3."""
+        return self.fill_(0)
 
     # -- copies ---------------------------------------------------------------
 
@@ -238,10 +179,6 @@ class Tensor(Methods, Contents):
     def clone(self) -> Tensor:
         """`paddle.Tensor.clone` of 3.3."""
         return Tensor._result(copy_into, self.shape, self._dtype, self)
-
-    def detach(self) -> Tensor:
-        """`paddle.Tensor.detach` of 3.3: the same memory."""
-        return self._seen(self._layout)  # type: ignore[no-any-return]
 
     def cpu(self) -> Tensor:
         """`paddle.Tensor.cpu` of 3.3: waits for the contents."""
@@ -266,28 +203,54 @@ class Tensor(Methods, Contents):
                 raise ValueError(f"device value error: {value!r} is no device, dtype or Tensor")
         return result
 
-    def set_value(self, value: Any) -> None:
-        """`paddle.Tensor.set_value` of 3.3: change the contents in place."""
-        assert isinstance(value, (np.ndarray, Tensor)), (
-            "Variable set_value function, arguments type only support Variable, numpy, Tensor, dict, string."
+    # -- contents: these wait --------------------------------------------------
+
+    def numpy(self) -> Any:
+        """`paddle.Tensor.numpy` of 3.3; a copy. Raises what the stream's work raised."""
+        return self.asnumpy()
+
+    def item(self, *args: int) -> Any:
+        """`paddle.Tensor.item` of 3.3: a Python scalar."""
+        if not args and self.size != 1:
+            raise ValueError(
+                "(InvalidArgument) only one element tensors can be converted to Python scalars. "
+                f"[Hint: Expected numel == 1, but received numel:{self.size} != 1:1.]"
+            )
+        return self.asnumpy().item(*args)
+
+    def _one(self, kind: str) -> Any:
+        assert self.size == 1, f"only one element variable can be converted to {kind}."
+        return self.item()
+
+    def __bool__(self) -> bool:
+        return bool(self._one("bool"))
+
+    def __int__(self) -> int:
+        return int(self._one("int"))
+
+    def __float__(self) -> float:
+        return float(self._one("float"))
+
+    def __len__(self) -> int:
+        assert self.ndim > 0, "len() of a 0-D tensor is wrong"
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        return text(
+            self.asnumpy(),
+            f"Tensor(shape={list(self.shape)}, dtype={self.dtype._name}, place={self._place}, "
+            f"stop_gradient={self.stop_gradient},",
         )
-        assert list(self.shape) == list(value.shape), (
-            f"Variable Shape not match, Variable [ {self.name} ] need tensor with shape "
-            f"{self.shape} but load set tensor with shape {tuple(value.shape)}"
-        )
-        self._set(..., value)
 
     # -- parts -----------------------------------------------------------------
 
     def __getitem__(self, index: Any) -> Any:
-        _check_index(index)
         try:
             return self._get(index)
         except IndexError as exc:
             raise IndexError(f"(OutOfRange) {exc}") from None
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        _check_index(index)
         if not isinstance(value, (Tensor, np.ndarray, np.generic, int, float, complex)):
             raise ValueError(
                 "(InvalidArgument) Value type error. The assign value allows Tensor, "
@@ -299,49 +262,73 @@ class Tensor(Methods, Contents):
             raise IndexError(f"(OutOfRange) {exc}") from None
 
 
+_OPERANDS = (*SCALARS, np.ndarray, Tensor)
+
+
 def made(data: Any, dtype: Any = None, place: Any = None, stop_gradient: bool = True) -> Tensor:
     """Return a tensor of Python's numbers, a NumPy array or a tensor: `paddle.to_tensor`."""
     wanted = None if dtype is None else to_numpy(dtype)
-    where = computing_place() if place is None else device_to_place(place)
+    where = expected_place() if place is None else device_to_place(place)
     if isinstance(data, Tensor):
         new = _moved(data.clone(), where) if place is not None else data.clone()
-        return _marked(new.astype(wanted) if wanted is not None else new, stop_gradient)
-    if not isinstance(data, (bool, int, float, complex, list, tuple, np.ndarray, np.generic)):
+        new = new if wanted is None else new.astype(wanted)
+    elif isinstance(data, (bool, int, float, complex, list, tuple, np.ndarray, np.generic)):
+        host = np.asarray(data)
+        if wanted is None and not isinstance(data, (np.ndarray, np.generic)):
+            # Python's own floats and complex numbers follow the default type.
+            if host.dtype.kind == "f":
+                wanted = np.dtype(get_default_dtype())
+            elif host.dtype.kind == "c":
+                wanted = np.dtype(np.complex64 if get_default_dtype() == "float32" else np.complex128)
+        of(host.dtype if wanted is None else wanted)
+        new = Tensor._at(np.array(host, dtype=wanted, order="C"), where)
+    else:
         raise TypeError(
             f"\n\tFailed to convert input data to a regular ndarray :\n\t - Can't constructs a "
             f"'paddle.Tensor' with data type {type(data)}, data type must be "
             "scalar|list|tuple|np.ndarray|paddle.Tensor"
         )
-    host = np.asarray(_plain(data))
-    if wanted is None and not isinstance(data, (np.ndarray, np.generic)):
-        # Python's own floats and complex numbers follow the default type.
-        if host.dtype.kind == "f":
-            wanted = np.dtype(get_default_dtype())
-        elif host.dtype.kind == "c":
-            wanted = np.dtype(np.complex64 if get_default_dtype() == "float32" else np.complex128)
-    of(host.dtype if wanted is None else wanted)
-    return _marked(Tensor._at(np.array(host, dtype=wanted, order="C"), where), stop_gradient)
-
-
-def _marked(x: Tensor, stop_gradient: bool) -> Tensor:
-    x.stop_gradient = stop_gradient
-    return x
-
-
-def _plain(data: Any) -> Any:
-    if isinstance(data, Tensor):
-        return data.asnumpy()
-    return type(data)(map(_plain, data)) if type(data) in (list, tuple) else data
-
-
-def computing_place() -> Any:
-    """Return the place where new tensors are: the expected one."""
-    return expected_place()
+    new.stop_gradient = stop_gradient
+    return new
 
 
 def on_cpu(place: Any) -> bool:
     """Return True for places in the host's memory, whose tensors the caller computes."""
     return place._kind not in ("gpu", "custom")
+
+
+def check_tensor(name: str, argument: str, position: int, value: Any) -> None:
+    """Raise paddle's error for an operand that is no tensor."""
+    if not isinstance(value, Tensor):
+        raise ValueError(
+            f"(InvalidArgument) {name}(): argument '{argument}' (position {position}) must be "
+            f"Tensor, but got {type(value).__name__}"
+        )
+
+
+def _check_operand(name: str, x: Tensor, other: Any) -> None:
+    if not isinstance(other, _OPERANDS):
+        raise TypeError(
+            f"(InvalidType) {name}(): argument (position 1) must be int, float, bool or "
+            f"Tensor, but got {type(other).__name__}"
+        )
+    _check_types(x, other)
+
+
+def _check_types(a: Tensor, b: Any) -> None:
+    """Refuse two tensors whose types paddle does not promote.
+
+    Only floats, and complex and real numbers, are; a tensor without dimensions counts as a number.
+    """
+    if not isinstance(b, Tensor) or a._dtype == b._dtype or not (a.ndim and b.ndim):
+        return
+    kinds = {a._dtype.kind, b._dtype.kind}
+    if kinds != {"f"} and "c" not in kinds:
+        raise TypeError(
+            "(InvalidType) Type promotion only support calculations between floating-point numbers "
+            "and between complex and real numbers. But got different data type "
+            f"x: {a._dtype.name}, y: {b._dtype.name}."
+        )
 
 
 def _place_for(inputs: tuple[Any, ...]) -> Any:
@@ -350,11 +337,7 @@ def _place_for(inputs: tuple[Any, ...]) -> Any:
     for place in places:
         if not on_cpu(place):
             return place
-    return places[0] if places else computing_place()
-
-
-def _on_host(inputs: tuple[Any, ...]) -> list[Any]:
-    return [x.asnumpy() if isinstance(x, Tensor) else x for x in inputs]
+    return places[0] if places else expected_place()
 
 
 def _moved(x: Tensor, place: Any) -> Tensor:
@@ -370,14 +353,3 @@ def _is_type(name: str) -> bool:
     except TypeError:
         return False
     return True
-
-
-def _check_index(index: Any) -> None:
-    for part in index if isinstance(index, tuple) else (index,):
-        whole = isinstance(part, (int, slice, list, tuple, np.integer, np.ndarray, Tensor))
-        if not whole and part is not None and part is not Ellipsis:
-            raise ValueError(
-                "(InvalidArgument) Currently, Tensor.__indices__() only allows indexing by "
-                "Boolean, Integers, Slices, Ellipsis, None, Tuples of these types and List / "
-                f"Tensor of Bool and Integers, but received {part!r}."
-            )

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from .._core import _current
-from . import _observe
 from .cuda import current_stream
-from .cuda._observed import rebind
 
 
 def _cuda_getCurrentRawStream(index: int) -> int:
@@ -18,9 +16,3 @@ def _cuda_getCurrentStream(index: int) -> tuple[int, int, int]:
     """torch._C._cuda_getCurrentStream (2.15): id, device and device type."""
     stream = current_stream(index)
     return stream.stream_id, stream.device_index, stream.device_type
-
-
-def _activate_gpu_trace() -> None:
-    """torch._C._activate_gpu_trace (2.15): lets the callbacks of `cuda._gpu_trace` run."""
-    _observe.start()
-    rebind()

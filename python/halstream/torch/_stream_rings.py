@@ -16,7 +16,6 @@ from .. import _native
 from .._core._base import NON_BLOCKING
 from .._core._device import Device
 from .._runtime import Owner, State, runtime
-from . import _observe
 
 __all__ = ["SIZE", "take"]
 
@@ -95,8 +94,6 @@ def take(ordinal: int, priority: int) -> Owner:
         if owner is None:
             made = Owner(_native.stream_new(ordinal, ring.priority, NON_BLOCKING, 0))
             owner = ring.streams.setdefault(slot, made)
-            if _observe.active():
-                _observe.notify("stream_creation", int(_native.stream_handle(owner.ident)))
     except RuntimeError as exc:
         raise _native.error(exc) from None
     return owner

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._dialects import _rules
+from ..._dialects._tensor import of_python
 from .dtype import of
 
 
@@ -21,8 +21,10 @@ def initial(data: Any, wanted: Any) -> Any:
         except ValueError as exc:
             raise TypeError(f"For Tensor, the input_data is irregular: {exc}") from None
         if wanted is None and host.dtype.kind in "fc":
-            wanted = _rules.of_python(host.dtype.type(0))
-        host = host if wanted is None else _cast(host, wanted)
+            wanted = of_python(host.dtype.type(0))
+        if wanted is not None:
+            of(host.dtype)
+            host = host.astype(wanted)
     else:
         raise TypeError(
             "For Tensor, the input_data must be a number, a list, a tuple, a numpy.ndarray or a "
@@ -30,11 +32,6 @@ def initial(data: Any, wanted: Any) -> Any:
         )
     of(host.dtype)
     return host
-
-
-def _cast(host: Any, wanted: Any) -> Any:
-    of(host.dtype)
-    return host.astype(wanted)
 
 
 def text(value: Any, dtype: str) -> str:

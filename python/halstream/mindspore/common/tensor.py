@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from ..._dialects import _operators
 from ..._dialects._not_built import attribute_error, not_built
-from ..._dialects._operate import SCALARS, copy_into, product
-from ..._dialects._tensor import Contents
+from ..._dialects._operators import Operation
+from ..._dialects._tensor import SCALARS, BaseTensor, binary, change, copy_into, product, total, unary
 from ..._errors import NotSupportedError
 from .._target import TARGETS, target
-from ._methods import Methods
 from ._text import initial, text
 from .dtype import Type, of, to_numpy
 
 
-class Tensor(Methods, Contents):
+class Tensor(BaseTensor):
     """`mindspore.Tensor` of 2.10: the few operations that stream programs use.
 
     Every operation is enqueued on the current stream and returns at once;
@@ -26,7 +26,6 @@ class Tensor(Methods, Contents):
     are operands, too.
     """
 
-    _mirrored = "Tensor"
     _tracked = True  # by the allocator itself: the memory waits for the streams that used it
 
     def __init__(
@@ -49,22 +48,58 @@ class Tensor(Methods, Contents):
             input_data = input_data.asnumpy()
         elif input_data is None and shape is not None and wanted is not None:
             input_data = np.zeros(shape, wanted)
-        elif isinstance(input_data, (list, tuple)):
-            input_data = _numbers(input_data)
         self._hold(initial(input_data, wanted))
 
     @classmethod
     def _initial(cls, host: Any) -> Any:
         return initial(host, None)
 
-    @property
-    def _class(self) -> Any:
-        return Tensor
-
     def __getattr__(self, name: str) -> NoReturn:
-        raise attribute_error(f"mindspore.{type(self)._mirrored}", name)
+        raise attribute_error("mindspore.Tensor", name)
 
-    # -- contents: these wait ---------------------------------------------
+    @property
+    def dtype(self) -> Type:
+        """The element type."""
+        return of(self._dtype)
+
+    # -- operations --------------------------------------------------------
+
+    def _operate(self, operation: Operation, a: Any, b: Any) -> Any:
+        if operation is _operators.MATMUL:
+            return product(a, b) if isinstance(a, Tensor) and isinstance(b, Tensor) else NotImplemented
+        result = binary(operation.mindspore, operation, a, b)
+        if result is NotImplemented and a is self:
+            name = operation.mindspore
+            raise TypeError(f'Failed calling {name} with "{name}()(input=Tensor, other={type(b).__name__})".')
+        return result
+
+    def _operate_in_place(self, operation: Operation, other: Any) -> Any:
+        # As in mindspore: elsewhere than on Ascend other names of the tensor keep the old contents.
+        if target() == "Ascend":
+            return change(operation.mindspore, operation, self, other)
+        return self._operate(operation, self, other)
+
+    def _compare(self, operation: Operation, other: Any) -> Any:
+        if operation in (_operators.EQUAL, _operators.NOT_EQUAL) and not isinstance(other, (Tensor, *SCALARS)):
+            return operation is _operators.NOT_EQUAL
+        return self._operate(operation, self, other)
+
+    def _apply(self, operation: Operation) -> Any:
+        return unary(operation.mindspore, operation, self)
+
+    def matmul(self, other: Any) -> Any:
+        """`mindspore.Tensor.matmul` of 2.10."""
+        return self @ other
+
+    def abs(self) -> Any:
+        """`mindspore.Tensor.abs` of 2.10."""
+        return self._apply(_operators.ABSOLUTE)
+
+    def sum(self, axis: Any = None, dtype: Type | None = None, keepdims: bool = False) -> Any:
+        """`mindspore.Tensor.sum` of 2.10; of bools and integers an Int64."""
+        return total(self, axis, keepdims, to_numpy(dtype) if dtype else None)
+
+    # -- contents: these wait ----------------------------------------------
 
     def asnumpy(self) -> Any:
         """`mindspore.Tensor.asnumpy` of 2.10; a copy. Raises what the stream's work raised."""
@@ -72,26 +107,13 @@ class Tensor(Methods, Contents):
 
     numpy = asnumpy
 
-    @property
-    def dtype(self) -> Type:
-        """The element type."""
-        return of(self._dtype)
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        return self.asnumpy() if dtype is None else self.asnumpy().astype(dtype)
-
     def item(self, index: Any = None) -> Any:
         """`mindspore.Tensor.item` of 2.10: a Python scalar; an `index`, too, as before 2.10."""
         if index is None and self.size != 1:
             raise ValueError(
                 f"The tensor should have only one element, but got {self.size}, more than one element is ambiguous."
             )
-        value = self.asnumpy()
-        return value.item() if index is None else value.item(index)
-
-    def tolist(self) -> Any:
-        """`mindspore.Tensor.tolist` of 2.10."""
-        return self.asnumpy().tolist()
+        return self.asnumpy().item(*(() if index is None else (index,)))
 
     def __bool__(self) -> bool:
         return bool(self.item())
@@ -107,20 +129,6 @@ class Tensor(Methods, Contents):
     def __float__(self) -> float:
         return float(self._one())
 
-    def __complex__(self) -> complex:
-        return complex(self._one())
-
-    def __index__(self) -> int:
-        if self.size != 1 or self._dtype.kind not in "biu":
-            raise ValueError("Only integer tensors of a single element can be converted to an index.")
-        return int(self.item())
-
-    def __contains__(self, value: Any) -> bool:
-        return bool((self == value).any())
-
-    def __round__(self, ndigits: int | None = None) -> Tensor:
-        return self._class._result(_round, self.shape, self._dtype, self, ndigits or 0)  # type: ignore[no-any-return]
-
     def __str__(self) -> str:
         return str(self.asnumpy())
 
@@ -132,20 +140,6 @@ class Tensor(Methods, Contents):
             raise TypeError("Not support len of a 0-D tensor")
         return int(self.shape[0])
 
-    def __iter__(self) -> Any:
-        if not self.shape:
-            raise TypeError("iteration over a 0-d tensor")
-        return (self[i] for i in range(self.shape[0]))
-
-    def __reduce__(self) -> Any:
-        return _restored, (self.asnumpy(), str(self.dtype))
-
-    def __copy__(self) -> Tensor:
-        return self.copy()
-
-    def __deepcopy__(self, memo: Any) -> Tensor:
-        return self.copy()
-
     # -- copies and types: these are enqueued --------------------------------
 
     def astype(self, dtype: Type, copy: bool = True) -> Tensor:
@@ -155,7 +149,7 @@ class Tensor(Methods, Contents):
             return self
         if self._dtype.kind == "c" != wanted.kind:
             raise NotSupportedError("astype: the imaginary part would be lost")
-        return self._class._result(copy_into, self.shape, wanted, self)  # type: ignore[no-any-return]
+        return Tensor._result(copy_into, self.shape, wanted, self)
 
     def copy(self) -> Tensor:
         """`mindspore.Tensor.copy` of 2.10."""
@@ -202,23 +196,18 @@ class Tensor(Methods, Contents):
     def __getitem__(self, index: Any) -> Any:
         if index is Ellipsis:
             return self
-        _check_index(index)
         try:
             return self._get(index)
         except IndexError as exc:
             raise _index_error(exc, self) from None
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        _check_index(index)
         if not isinstance(value, (Tensor, np.ndarray, list, tuple, *SCALARS)):
             raise IndexError(f"Unsupported Python object type received: {type(value)}. Received value: {value!r}")
         try:
             self._set(index, value)
         except IndexError as exc:
             raise _index_error(exc, self) from None
-
-    def __matmul__(self, other: Any) -> Any:
-        return product(self, other) if isinstance(other, Tensor) else NotImplemented
 
 
 def _check_target(caller: str, name: str) -> None:
@@ -229,36 +218,11 @@ def _check_target(caller: str, name: str) -> None:
         )
 
 
-def _check_index(index: Any) -> None:
-    for part in index if isinstance(index, tuple) else (index,):
-        whole = isinstance(part, (int, slice, list, tuple, np.integer, np.ndarray, Tensor))
-        if not whole and part is not None and part is not Ellipsis:
-            raise IndexError(
-                "Only support integers, slices(`:`), ellipsis(`...`), None, bool, tensor, int, "
-                f"list and tuple as index, but got {part!r} with type {type(part)}"
-            )
-
-
 def _index_error(exc: IndexError, x: Tensor) -> IndexError:
     text = str(exc)
     if text.startswith("too many indices"):
         return IndexError(f"too many indices for tensor of dimension{x.ndim}")
     return IndexError(text.replace("axis 0 with size", "dimension with size"))
-
-
-def _numbers(data: Any) -> Any:
-    """Return nested lists with tensors in them replaced by what they hold."""
-    if isinstance(data, Tensor):
-        return data.asnumpy()
-    return type(data)(map(_numbers, data)) if type(data) in (list, tuple) else data
-
-
-def _round(value: Any, digits: int, *, out: Any) -> None:
-    np.round(value, digits, out=out)
-
-
-def _restored(host: Any, name: str) -> Tensor:
-    return Tensor(host)
 
 
 def tensor(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._functions import GeneratorState, generator
 from .._names import device_to_place
+from .._random import GeneratorState, generator
 
 __all__ = [
     "GeneratorState",

@@ -14,9 +14,9 @@ from typing import Any, NoReturn
 
 from ..._core import _interop
 from ..._traces import annotations as _annotations
-from ..cuda._stats import complete
 from .classes import bases
 from .errors import NotBuiltError
+from .figures import complete
 from .history import History
 from .patches import Patches
 from .properties import DeviceProperties, capability, properties

@@ -13,8 +13,7 @@ from .._errors import dialect_errors
 from .._errors import not_built as _not_built
 from .._streams import CpuStream, Stream
 from ..cuda import device_count, is_available
-from . import graphs, memory
-from .graphs import Graph
+from . import memory
 from .memory import (
     empty_cache,
     empty_host_cache,
@@ -24,13 +23,10 @@ from .memory import (
     max_memory_reserved,
     memory_allocated,
     memory_reserved,
-    memory_stats,
-    reset_accumulated_memory_stats,
     reset_peak_memory_stats,
 )
 
 __all__ = [
-    "Graph",
     "current_accelerator",
     "current_device_idx",
     "current_device_index",
@@ -40,15 +36,12 @@ __all__ = [
     "empty_cache",
     "empty_host_cache",
     "get_memory_info",
-    "graphs",
     "is_available",
     "max_memory_allocated",
     "max_memory_reserved",
     "memory",
     "memory_allocated",
     "memory_reserved",
-    "memory_stats",
-    "reset_accumulated_memory_stats",
     "reset_peak_memory_stats",
     "set_device_idx",
     "set_device_index",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
@@ -20,8 +19,6 @@ __all__ = [
     "max_memory_reserved",
     "memory_allocated",
     "memory_reserved",
-    "memory_stats",
-    "reset_accumulated_memory_stats",
     "reset_peak_memory_stats",
 ]
 
@@ -51,11 +48,6 @@ def get_memory_info(device_index: Any = None, /) -> tuple[int, int]:
     return figures.mem_get_info(index_of(device_index, optional=True))
 
 
-def memory_stats(device_index: Any = None, /) -> OrderedDict[str, Any]:
-    """torch.accelerator.memory_stats (2.15)."""
-    return figures.memory_stats(index_of(device_index, optional=True))
-
-
 def memory_allocated(device_index: Any = None, /) -> int:
     """torch.accelerator.memory_allocated (2.15)."""
     return figures.memory_allocated(index_of(device_index, optional=True))
@@ -79,11 +71,6 @@ def max_memory_reserved(device_index: Any = None, /) -> int:
 def reset_peak_memory_stats(device_index: Any = None, /) -> None:
     """torch.accelerator.reset_peak_memory_stats (2.15)."""
     figures.reset_peak_memory_stats(index_of(device_index, optional=True))
-
-
-def reset_accumulated_memory_stats(device_index: Any = None, /) -> None:
-    """torch.accelerator.reset_accumulated_memory_stats (2.15)."""
-    figures.reset_accumulated_memory_stats(index_of(device_index, optional=True))
 
 
 __getattr__: Callable[[str], Any] = _not_built(__name__)

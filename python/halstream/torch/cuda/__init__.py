@@ -1,4 +1,4 @@
-"""torch.cuda (2.15): streams, events, devices, memory and graphs. Tensors and kernels are missing.
+"""torch.cuda (2.15): streams, events, devices and memory. Tensors, kernels, graphs and pools are the real torch's.
 
 Here `is_available` is True on every machine, for the host backend needs no
 device; `halstream.backend` returns the backend of the streams.
@@ -11,8 +11,7 @@ from typing import Any
 
 from .._errors import AcceleratorError, OutOfMemoryError
 from .._errors import not_built as _not_built
-from . import _gpu_trace as _gpu_trace
-from . import graphs, memory, nvtx, random, streams
+from . import memory, nvtx, random, streams
 from ._devices import (
     _CudaDeviceProperties as _CudaDeviceProperties,
 )
@@ -66,19 +65,13 @@ from ._runtime import (
     check_error,
     cudart,
     cudaStatus,
-    get_sync_debug_mode,
-    set_sync_debug_mode,
 )
-from .graphs import CUDAGraph, graph, graph_pool_handle, make_graphed_callables
 from .memory import (
-    MemPool,
     caching_allocator_alloc,
     caching_allocator_delete,
     empty_cache,
     get_allocator_backend,
     get_per_process_memory_fraction,
-    host_memory_stats,
-    host_memory_stats_as_nested_dict,
     max_memory_allocated,
     max_memory_cached,
     max_memory_reserved,
@@ -86,30 +79,20 @@ from .memory import (
     memory_allocated,
     memory_cached,
     memory_reserved,
-    memory_snapshot,
-    memory_stats,
-    memory_stats_as_nested_dict,
-    memory_summary,
-    reset_accumulated_host_memory_stats,
-    reset_accumulated_memory_stats,
     reset_max_memory_allocated,
     reset_max_memory_cached,
-    reset_peak_host_memory_stats,
     reset_peak_memory_stats,
     set_per_process_memory_fraction,
-    use_mem_pool,
 )
 from .random import initial_seed, manual_seed, manual_seed_all, seed, seed_all
 from .streams import Event, ExternalStream, Stream
 
 __all__ = [
     "AcceleratorError",
-    "CUDAGraph",
     "CudaError",
     "DeferredCudaCallError",
     "Event",
     "ExternalStream",
-    "MemPool",
     "OutOfMemoryError",
     "Stream",
     "StreamContext",
@@ -134,12 +117,6 @@ __all__ = [
     "get_gencode_flags",
     "get_per_process_memory_fraction",
     "get_stream_from_external",
-    "get_sync_debug_mode",
-    "graph",
-    "graph_pool_handle",
-    "graphs",
-    "host_memory_stats",
-    "host_memory_stats_as_nested_dict",
     "init",
     "initial_seed",
     "ipc_collect",
@@ -148,7 +125,6 @@ __all__ = [
     "is_current_stream_capturing",
     "is_initialized",
     "is_tf32_supported",
-    "make_graphed_callables",
     "manual_seed",
     "manual_seed_all",
     "max_memory_allocated",
@@ -159,28 +135,19 @@ __all__ = [
     "memory_allocated",
     "memory_cached",
     "memory_reserved",
-    "memory_snapshot",
-    "memory_stats",
-    "memory_stats_as_nested_dict",
-    "memory_summary",
     "nvtx",
     "random",
-    "reset_accumulated_host_memory_stats",
-    "reset_accumulated_memory_stats",
     "reset_max_memory_allocated",
     "reset_max_memory_cached",
-    "reset_peak_host_memory_stats",
     "reset_peak_memory_stats",
     "seed",
     "seed_all",
     "set_device",
     "set_per_process_memory_fraction",
     "set_stream",
-    "set_sync_debug_mode",
     "stream",
     "streams",
     "synchronize",
-    "use_mem_pool",
 ]
 
 has_half = True

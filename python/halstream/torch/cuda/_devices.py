@@ -8,7 +8,6 @@ from ... import _core as core
 from ... import _memory
 from ..._core import _interop
 from ..._errors import HalError
-from .. import _observe
 from .._device import count, device_index, existing
 from .._errors import dialect_errors
 from ._guards import current_stream
@@ -161,7 +160,6 @@ def can_device_access_peer(device: Any, peer_device: Any) -> bool:
 def synchronize(device: Any = None) -> None:
     """torch.cuda.synchronize (2.15): waits for all streams of the device, of all threads."""
     core.synchronize(existing(device_index(device, optional=True)))
-    _observe.notify("device_synchronization")
 
 
 def is_bf16_supported(including_emulation: bool = True) -> bool:

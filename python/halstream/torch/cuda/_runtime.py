@@ -1,4 +1,4 @@
-"""Runtime names of torch.cuda (2.15): cudart, its errors, and the debug mode for host waits."""
+"""Runtime names of torch.cuda (2.15): cudart and its errors."""
 
 from __future__ import annotations
 
@@ -11,9 +11,6 @@ from typing import Any
 from ... import _memory
 from ..._core import _current, _interop
 from ..._errors import HalError, InvalidHandleError
-from .. import _observe
-from .._errors import dialect_errors
-from ._observed import rebind
 from .memory import mem_get_info
 
 _TEXTS = {
@@ -121,26 +118,3 @@ def check_error(res: int) -> None:
     """torch.cuda.check_error (2.15): raises `CudaError` for every code but 0."""
     if res != cudaError.success:
         raise CudaError(res)
-
-
-_LEVELS = ("default", "warn", "error")
-
-
-@dialect_errors
-def set_sync_debug_mode(debug_mode: int | str) -> None:
-    """torch.cuda.set_sync_debug_mode (2.15): what `Stream.synchronize` does, for the process."""
-    if isinstance(debug_mode, str):
-        if debug_mode not in _LEVELS:
-            raise RuntimeError("invalid value of debug_mode, expected one of `default`, `warn`, `error`")
-        level = _LEVELS.index(debug_mode)
-    else:
-        level = int(debug_mode)
-        if not 0 <= level < len(_LEVELS):
-            raise RuntimeError("invalid value of debug_mode, expected one of 0, 1, 2")
-    _observe.set_host_wait(level)
-    rebind()
-
-
-def get_sync_debug_mode() -> int:
-    """torch.cuda.get_sync_debug_mode (2.15): 0, 1 or 2."""
-    return _observe.host_wait()

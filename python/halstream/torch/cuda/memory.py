@@ -7,35 +7,26 @@ The allocator is the runtime's. Its figures count all memory of a device: what
 from __future__ import annotations
 
 import warnings
-from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
 from ... import _core as core
 from ... import _memory
 from ..._core import _interop
-from ..._errors import OutOfMemoryError
 from ..._memory import _addresses
 from ..._runtime import State, runtime
-from .. import _observe
 from .._device import count, device_index, existing
 from .._errors import ERRORS, dialect_errors
 from .._errors import not_built as _not_built
-from . import _routes
 from ._guards import current_stream
-from ._mem_pools import MemPool, memory_snapshot, use_mem_pool
-from ._stats import complete, flatten, host_stats
 from .streams import Stream
 
 __all__ = [
-    "MemPool",
     "caching_allocator_alloc",
     "caching_allocator_delete",
     "empty_cache",
     "get_allocator_backend",
     "get_per_process_memory_fraction",
-    "host_memory_stats",
-    "host_memory_stats_as_nested_dict",
     "max_memory_allocated",
     "max_memory_cached",
     "max_memory_reserved",
@@ -43,18 +34,10 @@ __all__ = [
     "memory_allocated",
     "memory_cached",
     "memory_reserved",
-    "memory_snapshot",
-    "memory_stats",
-    "memory_stats_as_nested_dict",
-    "memory_summary",
-    "reset_accumulated_host_memory_stats",
-    "reset_accumulated_memory_stats",
     "reset_max_memory_allocated",
     "reset_max_memory_cached",
-    "reset_peak_host_memory_stats",
     "reset_peak_memory_stats",
     "set_per_process_memory_fraction",
-    "use_mem_pool",
 ]
 
 
@@ -76,34 +59,15 @@ def caching_allocator_alloc(size: int, device: Any = None, stream: Any = None) -
         )
     if size == 0:
         return 0
-    address = _allocated(stream, size)
-    _observe.notify("memory_allocation", address)
-    return address
-
-
-def _allocated(stream: core.Stream, size: int) -> int:
-    """Return the address of memory of the pool in use, or else of the device's."""
-    pool = _routes.routed_of(stream)
-    address = _routes.given_again(pool, stream, size) if pool else 0
-    if address:
-        return address
-    try:
-        _check_fraction(size, stream._ordinal)
-        return _routes.allocated(pool, stream, size) if pool else _addresses.alloc_in_order(stream, size)
-    except OutOfMemoryError:
-        lent = _routes.lent_on_oom(stream, size)
-        if not lent:
-            raise
-        return lent
+    _check_fraction(size, stream._ordinal)
+    return _addresses.alloc_in_order(stream, size)
 
 
 @dialect_errors
 def caching_allocator_delete(mem_ptr: int) -> None:
     """torch.cuda.caching_allocator_delete (2.15): in the order of the memory's stream."""
     if mem_ptr:
-        if not _routes.freed(mem_ptr):
-            _addresses.free_on_own_stream(mem_ptr)
-        _observe.notify("memory_deallocation", mem_ptr)
+        _addresses.free_on_own_stream(mem_ptr)
 
 
 @dialect_errors
@@ -121,69 +85,34 @@ def mem_get_info(device: Any = None) -> tuple[int, int]:
 
 
 @dialect_errors
-def memory_stats_as_nested_dict(device: Any = None) -> dict[str, Any]:
-    """torch.cuda.memory_stats_as_nested_dict (2.15): bytes, and how often memory ran out.
-
-    Active are also bytes that wait for other streams. As with the allocator
-    cudaMallocAsync there, blocks, sums and the two sizes of pools are 0.
-    """
-    if not _interop.initialized():
-        return {}
-    stats = _memory.memory_stats(_ordinal(device))
-    retries = stats["retries"]
-    known = {
-        "active_bytes": _all(stats, "active"),
-        "allocated_bytes": _all(stats, "allocated"),
-        "num_alloc_retries": retries,
-        "num_ooms": stats["out_of_memory"],
-        "num_sync_all_streams": retries,
-        "reserved_bytes": _all(stats, "reserved"),
-    }
-    return complete(known)
-
-
-def _all(stats: dict[str, int], name: str) -> dict[str, dict[str, int]]:
-    return {"all": {"current": stats[name], "peak": stats[f"{name}_peak"]}}
-
-
-def memory_stats(device: Any = None) -> OrderedDict[str, Any]:
-    """torch.cuda.memory_stats (2.15): the nested figures under dotted names."""
-    return OrderedDict(flatten(memory_stats_as_nested_dict(device)))
-
-
 def _figure(device: Any, name: str) -> int:
-    return int(memory_stats(device).get(name, 0))
+    return _memory.memory_stats(_ordinal(device))[name] if _interop.initialized() else 0
 
 
 def memory_allocated(device: Any = None) -> int:
     """torch.cuda.memory_allocated (2.15): sizes are rounded up to 512 bytes and more."""
-    return _figure(device, "allocated_bytes.all.current")
+    return _figure(device, "allocated")
 
 
 def max_memory_allocated(device: Any = None) -> int:
     """torch.cuda.max_memory_allocated (2.15)."""
-    return _figure(device, "allocated_bytes.all.peak")
+    return _figure(device, "allocated_peak")
 
 
 def memory_reserved(device: Any = None) -> int:
     """torch.cuda.memory_reserved (2.15)."""
-    return _figure(device, "reserved_bytes.all.current")
+    return _figure(device, "reserved")
 
 
 def max_memory_reserved(device: Any = None) -> int:
     """torch.cuda.max_memory_reserved (2.15)."""
-    return _figure(device, "reserved_bytes.all.peak")
+    return _figure(device, "reserved_peak")
 
 
 @dialect_errors
 def reset_peak_memory_stats(device: Any = None) -> None:
     """torch.cuda.reset_peak_memory_stats (2.15)."""
     _memory.reset_memory_peaks(_ordinal(device))
-
-
-def reset_accumulated_memory_stats(device: Any = None) -> None:
-    """torch.cuda.reset_accumulated_memory_stats (2.15)."""
-    _memory.reset_memory_counts(_ordinal(device))
 
 
 def memory_cached(device: Any = None) -> int:
@@ -212,25 +141,6 @@ def reset_max_memory_cached(device: Any = None) -> None:
 
 def _deprecated(name: str, instead: str) -> None:
     warnings.warn(f"torch.cuda.{name} is deprecated; use torch.cuda.{instead}", FutureWarning, stacklevel=3)
-
-
-def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
-    """torch.cuda.memory_summary (2.15): one line for each figure, in another layout."""
-    where = _ordinal(device)
-    lines = [f"Memory of device {where}"]
-    known = memory_stats(where).items()
-    for name, value in ((n, v) for n, v in known if v or n in _SHOWN):
-        unit = " bytes" if "bytes" in name else ""
-        if not abbreviated or unit:
-            lines.append(f"  {name:<30}{value:>18,}{unit}")
-    return "\n".join(lines)
-
-
-# Lines of a summary that are there also when they are 0.
-_SHOWN = frozenset(
-    [f"{what}_bytes.all.{metric}" for what in ("active", "allocated", "reserved") for metric in ("current", "peak")]
-    + ["num_alloc_retries", "num_ooms", "num_sync_all_streams"]
-)
 
 
 class _Fractions(State):
@@ -288,24 +198,6 @@ def _check_fraction(size: int, where: int) -> None:
             f"                        : {int(fraction * total)} bytes",
             operation="allocate",
         )
-
-
-def host_memory_stats_as_nested_dict() -> dict[str, Any]:
-    """torch.cuda.host_memory_stats_as_nested_dict (2.15): pinned memory is not cached, so all are 0."""
-    return host_stats()
-
-
-def host_memory_stats() -> OrderedDict[str, Any]:
-    """torch.cuda.host_memory_stats (2.15): pinned memory is not cached, so all figures are 0."""
-    return OrderedDict(flatten(host_memory_stats_as_nested_dict()))
-
-
-def reset_accumulated_host_memory_stats() -> None:
-    """torch.cuda.reset_accumulated_host_memory_stats (2.15): they stay 0."""
-
-
-def reset_peak_host_memory_stats() -> None:
-    """torch.cuda.reset_peak_host_memory_stats (2.15): they stay 0."""
 
 
 def get_allocator_backend() -> str:

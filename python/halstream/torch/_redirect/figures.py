@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["complete", "flatten", "host_stats"]
+__all__ = ["complete"]
 
 _POOLS = ("all", "large_pool", "small_pool")
 _METRICS = ("current", "peak", "allocated", "freed")
@@ -47,28 +47,3 @@ def complete(known: Mapping[str, Any]) -> dict[str, Any]:
         else:
             found[name] = value
     return found
-
-
-def flatten(nested: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
-    """Return the figures under dotted names, sorted."""
-    flat: list[tuple[str, Any]] = []
-    for name, value in nested.items():
-        if isinstance(value, dict):
-            flat += flatten(value, f"{prefix}{name}.")
-        else:
-            flat.append((f"{prefix}{name}", value))
-    return sorted(flat)
-
-
-def host_stats() -> dict[str, Any]:
-    """Return the figures of torch's cache of pinned memory, which holds nothing here."""
-    times = ("total", "max", "min", "count", "avg")
-    return {
-        **{
-            name: dict.fromkeys(_METRICS, 0)
-            for name in ("active_bytes", "active_requests", "allocated_bytes", "allocations")
-        },
-        **{name: dict.fromkeys(times, 0) for name in ("host_alloc_time", "host_free_time")},
-        "num_host_alloc": 0,
-        "num_host_free": 0,
-    }
