@@ -2,7 +2,6 @@
  * its arguments and calls Go; NULL pointers and codes are Go's business. */
 #include "_cgo_export.h"
 #include "acl/acl_rt.h"
-#include "known.h"
 #include "states.h"
 #include "thread.h"
 
@@ -10,13 +9,6 @@
 #define OUT(pointer) ((uintptr_t *)(pointer))
 #define STATUS(pointer) ((int32_t *)(pointer))
 enum { FOREVER = -1 }; /* milliseconds */
-
-/* Ends a call that was answered without Go. */
-static aclError behind(void)
-{
-    lookalike_come_behind();
-    return ACL_SUCCESS;
-}
 
 aclError aclInit(const char *configPath)
 {
@@ -191,11 +183,7 @@ static aclError destroy(const char *function, void *here, aclrtStream stream, in
 aclError aclrtDestroyStream(aclrtStream stream) { return destroy(__func__, __builtin_return_address(0), stream, 0); }
 aclError aclrtDestroyStreamForce(aclrtStream stream) { return destroy(__func__, __builtin_return_address(0), stream, 1); }
 
-aclError aclrtSynchronizeStream(aclrtStream stream)
-{
-    if (lookalike_stream_finished(HANDLE(stream))) return behind();
-    WAIT(lookalikeSynchronizeStream, ME, HANDLE(stream), FOREVER);
-}
+aclError aclrtSynchronizeStream(aclrtStream stream) { WAIT(lookalikeSynchronizeStream, ME, HANDLE(stream), FOREVER); }
 
 aclError aclrtSynchronizeStreamWithTimeout(aclrtStream stream, int32_t timeout)
 {
@@ -204,11 +192,6 @@ aclError aclrtSynchronizeStreamWithTimeout(aclrtStream stream, int32_t timeout)
 
 aclError aclrtStreamQuery(aclrtStream stream, aclrtStreamStatus *status)
 {
-    int idle = status != NULL ? lookalike_stream_idle(HANDLE(stream)) : -1;
-    if (idle >= 0) {
-        *status = idle ? ACL_STREAM_STATUS_COMPLETE : ACL_STREAM_STATUS_NOT_READY;
-        return behind();
-    }
     CALL(lookalikeStreamQuery, ME, HANDLE(stream), STATUS(status));
 }
 
@@ -216,8 +199,6 @@ aclError aclrtStreamAbort(aclrtStream stream) { CALL(lookalikeStreamAbort, ME, H
 
 aclError aclrtStreamWaitEvent(aclrtStream stream, aclrtEvent event)
 {
-    lookalike_come_before();
-    if (lookalike_wait_event(HANDLE(stream), HANDLE(event))) return behind();
     CALL(lookalikeStreamWaitEvent, ME, HANDLE(stream), HANDLE(event), 0, 1);
 }
 
@@ -293,8 +274,6 @@ aclError aclrtDestroyEvent(aclrtEvent event) { CALL(lookalikeDestroyEvent, ME, H
 
 aclError aclrtRecordEvent(aclrtEvent event, aclrtStream stream)
 {
-    lookalike_come_before();
-    if (lookalike_record(HANDLE(event), HANDLE(stream))) return behind();
     CALL(lookalikeRecordEvent, ME, HANDLE(event), HANDLE(stream));
 }
 
@@ -310,11 +289,6 @@ aclError aclrtQueryEvent(aclrtEvent event, aclrtEventStatus *status)
 
 aclError aclrtQueryEventStatus(aclrtEvent event, aclrtEventRecordedStatus *status)
 {
-    int done = status != NULL ? lookalike_event_done(HANDLE(event)) : -1;
-    if (done >= 0) {
-        *status = done ? ACL_EVENT_RECORDED_STATUS_COMPLETE : ACL_EVENT_RECORDED_STATUS_NOT_READY;
-        return behind();
-    }
     CALL(lookalikeQueryEvent, ME, HANDLE(event), 1, STATUS(status));
 }
 
@@ -323,11 +297,7 @@ aclError aclrtQueryEventWaitStatus(aclrtEvent event, aclrtEventWaitStatus *statu
     CALL(lookalikeQueryEvent, ME, HANDLE(event), 2, STATUS(status));
 }
 
-aclError aclrtSynchronizeEvent(aclrtEvent event)
-{
-    if (lookalike_event_done(HANDLE(event)) == 1) return behind();
-    WAIT(lookalikeSynchronizeEvent, ME, HANDLE(event), FOREVER);
-}
+aclError aclrtSynchronizeEvent(aclrtEvent event) { WAIT(lookalikeSynchronizeEvent, ME, HANDLE(event), FOREVER); }
 
 aclError aclrtSynchronizeEventWithTimeout(aclrtEvent event, int32_t timeout)
 {

@@ -2,7 +2,6 @@
 #include "_cgo_export.h"
 #include "acl/acl_lookalike.h"
 #include "acl/acl_rt.h"
-#include "known.h"
 #include "thread.h"
 
 #define HANDLE(pointer) ((uintptr_t)(pointer))
@@ -152,13 +151,6 @@ aclError aclrtUnSubscribeReport(uint64_t threadId, aclrtStream stream)
 aclError aclrtLaunchCallback(aclrtCallback function, void *userData, aclrtCallbackBlockType blockType,
                              aclrtStream stream)
 {
-    if (blockType == ACL_CALLBACK_BLOCK) {
-        lookalike_come_before();
-        if (lookalike_add(HANDLE(stream), HANDLE(function), HANDLE(userData), 1)) {
-            lookalike_come_behind();
-            return ACL_SUCCESS;
-        }
-    }
     CALL(lookalikeLaunchCallback, ME, HANDLE(function), HANDLE(userData), (int32_t)blockType, HANDLE(stream));
 }
 
@@ -167,26 +159,16 @@ aclError aclrtProcessReport(int32_t timeout)
 {
     int code = lookalike_enter(__func__, __builtin_return_address(0));
     uintptr_t function = 0, argument = 0;
-    lookalike_burst *burst = NULL;
-    if (!code) code = lookalikeNextReport(ME, timeout, LOOKALIKE_NOTHING, &function, &argument, &burst);
+    if (!code) code = lookalikeNextReport(ME, timeout, 0, &function, &argument);
     while (!code && function != 0) {
-        lookalike_burst *taken = burst;
-        int ended = 1;
-        if (taken != NULL) ended = lookalike_burst_run(taken);
-        else lookalike_run(function, argument, 1);
-        code = lookalikeNextReport(ME, timeout, ended ? LOOKALIKE_RAN : LOOKALIKE_YIELDS, &function, &argument, &burst);
-        if (taken != NULL && ended) lookalike_burst_end(taken);
+        lookalike_run(function, argument);
+        code = lookalikeNextReport(ME, timeout, 1, &function, &argument);
     }
     return code;
 }
 
 aclError aclrtLaunchHostFunc(aclrtStream stream, aclrtHostFunc function, void *args)
 {
-    lookalike_come_before();
-    if (lookalike_add(HANDLE(stream), HANDLE(function), HANDLE(args), 0)) {
-        lookalike_come_behind();
-        return ACL_SUCCESS;
-    }
     CALL(lookalikeLaunchHostFunc, ME, HANDLE(stream), HANDLE(function), HANDLE(args));
 }
 

@@ -42,15 +42,6 @@ func contextOf(c *hal.Context) *context {
 	return found
 }
 
-// showContext makes C know which context is current on the calling thread.
-func (c *caller) showContext() {
-	handle := uintptr(0)
-	if now, err := c.current(); err == nil {
-		handle = now.handle
-	}
-	C.lookalike_set_context(C.uint64_t(handle))
-}
-
 // current returns the context that is current on the calling thread.
 func (c *caller) current() (*context, error) {
 	now, err := c.t.Context()
@@ -103,7 +94,6 @@ func finish(t *hal.Thread, c *hal.Context) error {
 //export lookalikeCreateContext
 func lookalikeCreateContext(me C.uint32_t, handle *C.uintptr_t, ordinal C.int32_t) C.int {
 	return call(me, func(c *caller) error {
-		defer c.showContext()
 		if handle == nil {
 			return missing("the context")
 		}
@@ -133,7 +123,6 @@ func named(handle C.uintptr_t) (*context, error) {
 //export lookalikeDestroyContext
 func lookalikeDestroyContext(me C.uint32_t, handle C.uintptr_t) C.int {
 	return call(me, func(c *caller) error {
-		defer c.showContext()
 		found, err := named(handle)
 		if err != nil {
 			return err
@@ -148,7 +137,6 @@ func lookalikeDestroyContext(me C.uint32_t, handle C.uintptr_t) C.int {
 //export lookalikeSetCurrentContext
 func lookalikeSetCurrentContext(me C.uint32_t, handle C.uintptr_t) C.int {
 	return call(me, func(c *caller) error {
-		defer c.showContext()
 		found, err := named(handle)
 		if err != nil {
 			return err

@@ -16,7 +16,6 @@ import (
 //export lookalikeSetDevice
 func lookalikeSetDevice(me C.uint32_t, ordinal C.int32_t) C.int {
 	return call(me, func(c *caller) error {
-		defer c.showContext()
 		d, err := device(ordinal)
 		if err == nil {
 			_, err = d.UsePrimary(c.t)
@@ -28,7 +27,6 @@ func lookalikeSetDevice(me C.uint32_t, ordinal C.int32_t) C.int {
 //export lookalikeResetDevice
 func lookalikeResetDevice(me C.uint32_t, ordinal C.int32_t, force C.int) C.int {
 	return call(me, func(c *caller) error {
-		defer c.showContext()
 		d, err := device(ordinal)
 		if err != nil {
 			return err

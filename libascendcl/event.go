@@ -4,8 +4,6 @@ package main
 import "C"
 
 import (
-	"sync/atomic"
-
 	"halstream/hal"
 	"halstream/hal/driver"
 )
@@ -25,9 +23,6 @@ type event struct {
 	*hal.Event
 	flags uint32
 	ex    bool
-	known *known // what C knows of it
-	// recording is how many threads record the event now: see record.
-	recording atomic.Int32
 }
 
 // eventOf returns the event of a handle.
@@ -36,7 +31,7 @@ func eventOf(handle C.uintptr_t) (*event, error) {
 		return nil, missing("the event")
 	}
 	if e, ok := find(uintptr(handle)).(*event); ok {
-		return e, e.catchUp(uintptr(handle))
+		return e, nil
 	}
 	return nil, refuse(invalidHandle, "no event has the handle %#x; it was destroyed, or is no event", handle)
 }
@@ -97,11 +92,7 @@ func lookalikeCreateEvent(me C.uint32_t, handle *C.uintptr_t, kind C.int, flag C
 		}
 		made, err := c.newEvent(flags, kind == exEvent)
 		if err == nil {
-			number := add(made)
-			if made.ex {
-				made.known = showEvent(number, made.Event)
-			}
-			*handle = C.uintptr_t(number)
+			*handle = C.uintptr_t(add(made))
 		}
 		return err
 	})
@@ -160,10 +151,7 @@ func lookalikeRecordEvent(me C.uint32_t, marker, handle C.uintptr_t) C.int {
 		if err != nil {
 			return err
 		}
-		if !e.ex {
-			return s.Record(c.t, e.Event)
-		}
-		return e.record(uintptr(marker), c, s)
+		return s.Record(c.t, e.Event)
 	})
 }
 

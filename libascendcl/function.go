@@ -1,7 +1,6 @@
 package main
 
 // #include "acl/acl_lookalike.h"
-// #include "known.h"
 // #include "thread.h"
 import "C"
 
@@ -39,26 +38,8 @@ func keep(f function) uint64 {
 	return functions.last
 }
 
-// isBurst is set in tokens that are addresses of bursts; others are numbers of functions.
-const isBurst = 1 << 63
-
-func burstToken(b *C.lookalike_burst) uint64 { return uint64(uintptr(unsafe.Pointer(b))) | isBurst }
-
-// burstOf returns the burst with a token, nil for one of a function.
-func burstOf(token uint64) *C.lookalike_burst {
-	if token&isBurst == 0 {
-		return nil
-	}
-	address := uintptr(token &^ isBurst)
-	return *(**C.lookalike_burst)(unsafe.Pointer(&address))
-}
-
 // drop forgets a function that will not run any more.
 func drop(token uint64) {
-	if b := burstOf(token); b != nil {
-		C.lookalike_burst_drop(b)
-		return
-	}
 	functions.mu.Lock()
 	defer functions.mu.Unlock()
 	delete(functions.by, token)
@@ -77,10 +58,6 @@ func take(token uint64) *function {
 
 // keepFunction notes that a graph keeps a function.
 func keepFunction(token uint64) {
-	if b := burstOf(token); b != nil {
-		C.lookalike_burst_keep(b)
-		return
-	}
 	functions.mu.Lock()
 	defer functions.mu.Unlock()
 	if f := functions.by[token]; f != nil {
@@ -97,16 +74,8 @@ func lookalikeLaunchHostFunc(me C.uint32_t, handle, code, argument C.uintptr_t) 
 		if err := s.UseRuntimeThreads(c.t); err != nil {
 			return err
 		}
-		rt := s.Device().Runtime()
-		if err := serve(rt); err != nil {
+		if err := serve(s.Device().Runtime()); err != nil {
 			return err
-		}
-		if rt.Status().Load() == 0 && handle != 0 && !s.standing {
-			if b := C.lookalike_burst_new(C.uint64_t(handle), code, argument, &C.lookalike_pressure); b != nil {
-				growing, err := s.HostFuncs(c.t, burstToken(b), (*hal.Burst)(unsafe.Pointer(b)))
-				C.lookalike_burst_made(b, C.int(truth(growing)), C.int(truth(err != nil)))
-				return err
-			}
 		}
 		token := keep(function{code: code, argument: argument})
 		err := s.HostFunc(c.t, token)
@@ -179,47 +148,30 @@ func serve(rt *hal.Runtime) error {
 	return nil
 }
 
-// lookalikeNextFunction waits for a function or a burst for a thread of the library, and returns 0 if the
-// thread is to end. before says what it did with what it took last.
+// lookalikeNextFunction waits for a function for a thread of the library, and returns 0 if the thread is to end. With
+// ran the thread has run the one that it took before.
 //
 //export lookalikeNextFunction
-func lookalikeNextFunction(me C.uint32_t, before C.int, code, argument *C.uintptr_t, burst **C.lookalike_burst) C.int {
+func lookalikeNextFunction(me C.uint32_t, ran C.int, code, argument *C.uintptr_t) C.int {
 	c := callerOf(me)
 	rt := opened.rt.Load()
-	*burst = nil
-	var task hal.Task
-	switch before {
-	case C.LOOKALIKE_RAN:
+	if ran != 0 {
 		rt.Funcs.Done(c.t, false, nil)
-	case C.LOOKALIKE_YIELDS:
-		task = rt.Funcs.Yield(c.t)
 	}
 	for {
-		if task == (hal.Task{}) {
-			var err error
-			if task, err = rt.Funcs.Next(c.t, driver.Forever); err != nil {
-				return 0
-			}
-		}
-		if task.End {
+		task, err := rt.Funcs.Next(c.t, driver.Forever)
+		if err != nil || task.End {
 			return 0
 		}
 		if task.Spawn && C.lookalike_start_worker() == 0 {
 			rt.Funcs.Stop()
 		}
-		token, dropped := task.Token, task.Drop
-		task = hal.Task{}
 		switch {
-		case token == 0:
-		case dropped:
-			drop(token)
-		case burstOf(token) != nil:
-			if b := burstOf(token); C.lookalike_burst_kept(b, code, argument) == 0 {
-				*burst = b
-			}
-			return 1
+		case task.Token == 0:
+		case task.Drop:
+			drop(task.Token)
 		default:
-			if f := take(token); f != nil {
+			if f := take(task.Token); f != nil {
 				*code, *argument = f.code, f.argument
 				return 1
 			}

@@ -73,7 +73,6 @@ func inUse() (*hal.Runtime, error) {
 		return nil, err
 	}
 	opened.rt.Store(rt)
-	showRuntime(rt)
 	return rt, nil
 }
 
@@ -126,7 +125,6 @@ func lookalikeRegister() C.uint32_t {
 	}
 	c := &caller{t: hal.NewThread(), ident: uint64(C.lookalike_ident()), system: int(C.lookalike_system_number())}
 	c.t.Bound = true
-	c.t.ChecksContext = true // lookalike_add does
 	var number uint32
 	if n := len(callers.free); n > 0 {
 		number, callers.free = callers.free[n-1], callers.free[:n-1]
@@ -219,7 +217,6 @@ func remove(handle uintptr) {
 	}
 	place := uint32(handle>>placeShift) & (1<<(turnShift-placeShift) - 1)
 	objects.chunks[place/chunkSize].Load()[place%chunkSize].Store(nil)
-	hideHandle(handle)
 	objects.free = append(objects.free, place)
 }
 

@@ -1,16 +1,11 @@
 package main
 
-// #include "known.h"
-// #include "thread.h"
-// #include <stdlib.h>
+// #include <stdint.h>
 import "C"
 
 import (
-	"runtime"
 	"sync"
-	"sync/atomic"
 	"time"
-	"unsafe"
 
 	"halstream/hal"
 	"halstream/hal/driver"
@@ -28,22 +23,11 @@ func queueOf(thread uint64, makes bool) *hal.Queue {
 	defer reportQueues.mu.Unlock()
 	q := reportQueues.by[thread]
 	if q == nil && makes {
-		q = newReportQueue()
+		q = hal.NewReportQueue()
 		if reportQueues.by == nil {
 			reportQueues.by = map[uint64]*hal.Queue{}
 		}
 		reportQueues.by[thread] = q
-	}
-	return q
-}
-
-// newReportQueue returns a queue whose word for SetPressure is memory of C's: bursts point to it.
-func newReportQueue() *hal.Queue {
-	q := hal.NewReportQueue()
-	if word := C.calloc(1, C.sizeof_uint32_t); word != nil {
-		q.SetPressure((*atomic.Uint32)(word))
-		// Not when the queue is forgotten: a thread may wait in it then.
-		runtime.AddCleanup(q, func(word unsafe.Pointer) { C.free(word) }, word)
 	}
 	return q
 }
@@ -96,14 +80,6 @@ func lookalikeLaunchCallback(me C.uint32_t, code, argument C.uintptr_t, block C.
 		if q == nil {
 			return refuse(noCallback, "no thread is subscribed to the reports of this stream; call aclrtSubscribeReport")
 		}
-		word := (*C.uint32_t)(unsafe.Pointer(q.Pressure()))
-		if block == 1 && word != nil && s.Device().Runtime().Status().Load() == 0 && handle != 0 && !s.standing {
-			if b := C.lookalike_burst_new(C.uint64_t(handle), code, argument, word); b != nil {
-				growing, err := s.Reports(c.t, q, burstToken(b), (*hal.Burst)(unsafe.Pointer(b)))
-				C.lookalike_burst_made(b, C.int(truth(growing)), C.int(truth(err != nil)))
-				return err
-			}
-		}
 		token := keep(function{code: code, argument: argument})
 		if err = s.Report(c.t, q, token, block == 1, hal.Accesses{}); err != nil {
 			drop(token)
@@ -112,14 +88,13 @@ func lookalikeLaunchCallback(me C.uint32_t, code, argument C.uintptr_t, block C.
 	})
 }
 
-// lookalikeNextReport waits for a callback of the calling thread's streams, or for a burst of them, and ends what the
-// thread took before. Without one *code is 0 where the call succeeds, which it does after the first one.
+// lookalikeNextReport waits for a callback of the calling thread's streams. With ran the thread has run the one that it took
+// before, and there need be no other: *code is 0 then.
 //
 //export lookalikeNextReport
-func lookalikeNextReport(me C.uint32_t, ms C.int32_t, before C.int, code, argument *C.uintptr_t, burst **C.lookalike_burst) C.int {
+func lookalikeNextReport(me C.uint32_t, ms C.int32_t, ran C.int, code, argument *C.uintptr_t) C.int {
 	return call(me, func(c *caller) error {
-		*code, *burst = 0, nil
-		first := before == C.LOOKALIKE_NOTHING
+		*code = 0
 		if ms < -1 || ms == 0 {
 			return refuse(invalidParam, "the time limit is -1 or more than 0 milliseconds, not %d", ms)
 		}
@@ -127,49 +102,35 @@ func lookalikeNextReport(me C.uint32_t, ms C.int32_t, before C.int, code, argume
 		if q == nil {
 			return refuse(threadSubscribe, "this thread is subscribed to no stream")
 		}
-		var task hal.Task
-		switch before {
-		case C.LOOKALIKE_RAN:
+		if ran != 0 {
 			c.endReport()
 			q.Done(c.t, false, nil)
-		case C.LOOKALIKE_YIELDS:
-			c.endReport()
-			task = q.Yield(c.t)
 		}
 		end := time.Now().Add(time.Duration(ms) * time.Millisecond)
 		for {
 			limit := int64(0)
-			if first {
+			if ran == 0 {
 				if limit = driver.Forever; ms > 0 {
 					limit = max(0, int64(time.Until(end)))
 				}
 			}
-			if task == (hal.Task{}) {
-				var err error
-				if task, err = q.Next(c.t, limit); err != nil {
-					return err
-				}
+			task, err := q.Next(c.t, limit)
+			if err != nil {
+				return err
 			}
-			token, dropped := task.Token, task.Drop
-			task = hal.Task{}
-			switch b := burstOf(token); {
-			case token == 0:
+			switch {
+			case task.Token == 0:
 				forgetUnusedQueues()
-				if first {
+				if ran == 0 {
 					return refuse(reportTimeout, "no callback came within %d ms", ms)
 				}
 				return nil
-			case dropped:
-				drop(token)
-			case b != nil:
-				C.lookalike_burst_kept(b, code, argument)
-				*burst = b
-				c.beginReport(token)
-				return nil
+			case task.Drop:
+				drop(task.Token)
 			default:
-				if f := take(token); f != nil {
+				if f := take(task.Token); f != nil {
 					*code, *argument = f.code, f.argument
-					c.beginReport(token)
+					c.beginReport(task.Token)
 					return nil
 				}
 				q.Done(c.t, false, nil)

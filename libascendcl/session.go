@@ -170,7 +170,6 @@ func adopt(c *caller) bool {
 	d, err := device(C.int32_t(standing))
 	if err == nil {
 		_, err = d.UsePrimary(c.t)
-		c.showContext()
 	}
 	return err == nil
 }

@@ -1,7 +1,6 @@
 package main
 
 // #include "acl/acl_rt_types.h"
-// #include "known.h"
 import "C"
 
 import (
@@ -93,9 +92,7 @@ func lookalikeCreateStream(me C.uint32_t, handle *C.uintptr_t, priority, flags C
 		asked := min(uint32(priority), leastPriority)
 		s, err := now.NewStream(c.t, hal.StreamOptions{Priority: int(asked) - leastPriority})
 		if err == nil {
-			made := add(&stream{Stream: s, flags: uint32(flags) & keptFlags, asked: asked})
-			showStream(made, contextOf(now).handle, s)
-			*handle = C.uintptr_t(made)
+			*handle = C.uintptr_t(add(&stream{Stream: s, flags: uint32(flags) & keptFlags, asked: asked}))
 		}
 		return err
 	})
@@ -185,8 +182,6 @@ func lookalikeStreamQuery(me C.uint32_t, handle C.uintptr_t, status *C.int32_t) 
 			return missing("the status")
 		}
 		done, err := s.Query(c.t)
-		// A synchronize in C may have seen the end of all functions before the core does.
-		done = done || err == nil && C.lookalike_functions_done(C.uint64_t(handle)) == 1
 		if err == nil {
 			*status = C.ACL_STREAM_STATUS_NOT_READY
 			if done {

@@ -10,7 +10,6 @@
 
 #include "_cgo_export.h"
 #include "acl/acl_rt.h"
-#include "known.h"
 
 _Thread_local lookalike_thread lookalike_self;
 int lookalike_forked, lookalike_stacks;
@@ -34,7 +33,6 @@ static void thread_ends(void *number)
     }
     if (ended_count < ended_room) ended[ended_count++] = (uint32_t)(uintptr_t)number;
     pthread_mutex_unlock(&ended_lock);
-    lookalike_self.context = 0;
     lookalike_self.depth = 0;
     free(lookalike_self.stack);
     lookalike_self.stack = NULL;
@@ -75,7 +73,14 @@ uint64_t lookalike_ident(void) { return (uint64_t)pthread_self(); }
 int lookalike_system_number(void) { return (int)syscall(SYS_gettid); }
 uint32_t lookalike_self_number(void) { return lookalike_self.number; }
 const char *lookalike_self_function(void) { return lookalike_self.function; }
-void lookalike_set_context(uint64_t handle) { lookalike_self.context = handle; }
+
+void lookalike_run(uintptr_t function, uintptr_t argument)
+{
+    lookalike_come_behind();
+    __atomic_store_n(&lookalike_running[ME % LOOKALIKE_RUNNERS], function, __ATOMIC_RELAXED);
+    ((aclrtHostFunc)function)((void *)argument);
+    lookalike_come_before();
+}
 
 /* Runs functions of streams until the runtime has enough threads. */
 static void *work(void *unused)
@@ -83,20 +88,7 @@ static void *work(void *unused)
     (void)unused;
     if (lookalike_enter("", NULL)) return NULL;
     uintptr_t function, argument;
-    lookalike_burst *burst;
-    int more = lookalikeNextFunction(ME, LOOKALIKE_NOTHING, &function, &argument, &burst);
-    while (more) {
-        if (burst == NULL) {
-            lookalike_run(function, argument, 0);
-            more = lookalikeNextFunction(ME, LOOKALIKE_RAN, &function, &argument, &burst);
-        } else if (lookalike_burst_run(burst)) {
-            lookalike_burst *ended = burst;
-            more = lookalikeNextFunction(ME, LOOKALIKE_RAN, &function, &argument, &burst);
-            lookalike_burst_end(ended);
-        } else {
-            more = lookalikeNextFunction(ME, LOOKALIKE_YIELDS, &function, &argument, &burst);
-        }
-    }
+    for (int ran = 0; lookalikeNextFunction(ME, ran, &function, &argument); ran = 1) lookalike_run(function, argument);
     return NULL;
 }
 

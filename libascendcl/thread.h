@@ -16,8 +16,6 @@ typedef struct lookalike_thread {
     uintptr_t here;       /* and where it returns to */
     uint32_t depth;       /* of its stack, 0 if only the innermost place is known */
     uintptr_t *stack;     /* of LOOKALIKE_STACK places, NULL before the first one is kept */
-    uint64_t context;     /* the handle of its current context, 0 for none */
-    int inside;           /* it runs a function of a stream, which may not call the library */
 } lookalike_thread;
 /* It is small enough for the room that the C library keeps for libraries that are loaded late, so it can be reached
  * without a call. */
@@ -45,7 +43,6 @@ int lookalike_system_number(void);
 uint32_t lookalike_self_number(void);
 /* The name of the call that is in progress on the calling thread. */
 const char *lookalike_self_function(void);
-void lookalike_set_context(uint64_t handle);
 /* The file of the code at an address, with malloc, and where it lies in memory; NULL if it is unknown. */
 char *lookalike_module(uintptr_t address, uintptr_t *base);
 /* The name of a C++ function as its source has it, with malloc; NULL for other names, and where the program has no
@@ -62,10 +59,8 @@ void lookalike_report_at_exit(void);
 
 /* Starts a thread that runs functions of streams, returns whether it could. */
 int lookalike_start_worker(void);
-/* Calls a function of a stream, which may call the library or not. */
-void lookalike_run(uintptr_t function, uintptr_t argument, int may_call);
-/* What such a thread did before it asks for the next function: nothing, it has run one, or it gives it back. */
-enum { LOOKALIKE_NOTHING, LOOKALIKE_RAN, LOOKALIKE_YIELDS };
+/* Calls a function of a stream. */
+void lookalike_run(uintptr_t function, uintptr_t argument);
 /* The functions that threads run, by the numbers of the threads modulo this; for reports. */
 enum { LOOKALIKE_RUNNERS = 4096 };
 extern uintptr_t lookalike_running[LOOKALIKE_RUNNERS];

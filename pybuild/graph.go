@@ -148,7 +148,6 @@ func externally(id, eventID int64, op string, enqueue func(*hal.Stream, *hal.Thr
 		return 0, err
 	}
 	err = enqueue(s, t, e)
-	hideRecord(eventID)
 	notePlace(e)
 	return enqueued(t, s, err)
 }

@@ -14,9 +14,6 @@ func Describe(id int64) (text string, err error) {
 	defer guard(&err)
 	switch o := find(id).(type) {
 	case *hal.Event:
-		if err := catchUp(id, o); err != nil {
-			return "", raise(err)
-		}
 		return o.Describe(), nil
 	case *hal.Context:
 		return o.Device().Describe(), nil

@@ -1,4 +1,4 @@
-/* Callbacks that follow each other on a subscribed stream, which C may add and run without entering Go. */
+/* Callbacks that follow each other on a subscribed stream. */
 #include "check.h"
 
 #include <pthread.h>
@@ -155,7 +155,7 @@ static void *without_a_context(void *stream)
     return NULL;
 }
 
-/* What is refused is refused also where C would add it. */
+/* What is refused is refused also behind a callback that was accepted. */
 static void the_rules_hold(aclrtStream stream, aclrtStream library)
 {
     pthread_t other;
