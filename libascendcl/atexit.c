@@ -20,63 +20,63 @@ static void end(int status, void *unused)
 {
     (void)unused;
     if (getpid() != owner) return;
-    int found = lookalikeEnds();
+    int found = hsAclEnds();
     if (found > 0 && status == 0) exit(FOUND);
 }
 
-void lookalike_report_at_exit(void)
+void hs_acl_report_at_exit(void)
 {
     owner = getpid();
     on_exit(end, NULL);
 }
 
-char *lookalike_module(uintptr_t address, uintptr_t *base)
+char *hs_acl_module(uintptr_t address, uintptr_t *base)
 {
     Dl_info info;
     if (!dladdr((void *)address, &info) || info.dli_fname == NULL) return NULL;
     *base = (uintptr_t)info.dli_fbase;
     /* The program itself has the name by which it was called, which may not lead to it. */
     Dl_info own;
-    int program = dladdr((void *)lookalike_module, &own) && strchr(info.dli_fname, '/') == NULL;
+    int program = dladdr((void *)hs_acl_module, &own) && strchr(info.dli_fname, '/') == NULL;
     return strdup(program ? "/proc/self/exe" : info.dli_fname);
 }
 
-char *lookalike_demangled(const char *name)
+char *hs_acl_demangled(const char *name)
 {
     char *(*demangle)(const char *, char *, size_t *, int *) = dlsym(RTLD_DEFAULT, "__cxa_demangle");
     return demangle && name[0] == '_' && name[1] == 'Z' ? demangle(name, NULL, NULL, NULL) : NULL;
 }
 
-void lookalike_note_stack(void)
+void hs_acl_note_stack(void)
 {
     enum { OWN = 8 }; /* frames of the library, below the program's */
-    void *found[LOOKALIKE_STACK + OWN];
-    int count = backtrace(found, LOOKALIKE_STACK + OWN), first = 0;
-    while (first < count && (uintptr_t)found[first] != lookalike_self.here) first++;
-    lookalike_self.depth = 0;
-    if (lookalike_self.stack == NULL) lookalike_self.stack = calloc(LOOKALIKE_STACK, sizeof *lookalike_self.stack);
-    if (lookalike_self.stack == NULL) return;
-    for (int i = first; i < count && lookalike_self.depth < LOOKALIKE_STACK; i++)
-        lookalike_self.stack[lookalike_self.depth++] = (uintptr_t)found[i];
+    void *found[HS_ACL_STACK + OWN];
+    int count = backtrace(found, HS_ACL_STACK + OWN), first = 0;
+    while (first < count && (uintptr_t)found[first] != hs_acl_self.here) first++;
+    hs_acl_self.depth = 0;
+    if (hs_acl_self.stack == NULL) hs_acl_self.stack = calloc(HS_ACL_STACK, sizeof *hs_acl_self.stack);
+    if (hs_acl_self.stack == NULL) return;
+    for (int i = first; i < count && hs_acl_self.depth < HS_ACL_STACK; i++)
+        hs_acl_self.stack[hs_acl_self.depth++] = (uintptr_t)found[i];
 }
 
-void lookalike_self_stack(uintptr_t *into)
+void hs_acl_self_stack(uintptr_t *into)
 {
-    if (lookalike_self.depth == 0) into[0] = lookalike_self.here;
-    for (uint32_t i = 0; i < lookalike_self.depth; i++) into[i] = lookalike_self.stack[i];
+    if (hs_acl_self.depth == 0) into[0] = hs_acl_self.here;
+    for (uint32_t i = 0; i < hs_acl_self.depth; i++) into[i] = hs_acl_self.stack[i];
 }
 
-uintptr_t lookalike_function_of(uint32_t thread)
+uintptr_t hs_acl_function_of(uint32_t thread)
 {
-    return __atomic_load_n(&lookalike_running[thread % LOOKALIKE_RUNNERS], __ATOMIC_RELAXED);
+    return __atomic_load_n(&hs_acl_running[thread % HS_ACL_RUNNERS], __ATOMIC_RELAXED);
 }
 
 /* Whether the program handles a signal that may come by itself, and does not only ask it to end. */
-int lookalike_handles_signals(void)
+int hs_acl_handles_signals(void)
 {
     Dl_info own, of;
     struct sigaction action;
-    if (!dladdr((void *)lookalike_module, &own)) return 1;
+    if (!dladdr((void *)hs_acl_module, &own)) return 1;
     for (int number = 1; number < NSIG; number++) {
         if (number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT) continue;
         if (sigaction(number, NULL, &action) != 0) continue;

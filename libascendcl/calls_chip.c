@@ -8,19 +8,19 @@
 #include "states.h"
 #include "thread.h"
 
-#define UNSUPPORTED CALL(lookalikeUnsupported, ME)
+#define UNSUPPORTED CALL(hsAclUnsupported, ME)
 
 aclError aclrtRecordEventWithFlag(aclrtEvent event, aclrtStream stream, uint32_t flag)
 {
-    if (flag == ACL_EVENT_RECORD_EXTERNAL) CALL(lookalikeExternal, ME, (uintptr_t)stream);
-    if (flag != ACL_EVENT_RECORD_DEFAULT) CALL(lookalikeMissing, ME);
+    if (flag == ACL_EVENT_RECORD_EXTERNAL) CALL(hsAclExternal, ME, (uintptr_t)stream);
+    if (flag != ACL_EVENT_RECORD_DEFAULT) CALL(hsAclMissing, ME);
     return aclrtRecordEvent(event, stream);
 }
 
 aclError aclrtStreamWaitEventWithFlag(aclrtStream stream, aclrtEvent event, uint32_t timeout, uint32_t flag)
 {
-    if (flag == ACL_EVENT_WAIT_EXTERNAL) CALL(lookalikeExternal, ME, (uintptr_t)stream);
-    if (flag != ACL_EVENT_WAIT_DEFAULT || timeout > INT32_MAX) CALL(lookalikeMissing, ME);
+    if (flag == ACL_EVENT_WAIT_EXTERNAL) CALL(hsAclExternal, ME, (uintptr_t)stream);
+    if (flag != ACL_EVENT_WAIT_DEFAULT || timeout > INT32_MAX) CALL(hsAclMissing, ME);
     return timeout ? aclrtStreamWaitEventWithTimeout(stream, event, (int32_t)timeout) : aclrtStreamWaitEvent(stream, event);
 }
 
@@ -36,7 +36,7 @@ static struct {
 
 aclError aclrtSetDeviceSatMode(aclrtFloatOverflowMode mode)
 {
-    if ((unsigned)mode > ACL_RT_OVERFLOW_MODE_UNDEF) CALL(lookalikeMissing, ME);
+    if ((unsigned)mode > ACL_RT_OVERFLOW_MODE_UNDEF) CALL(hsAclMissing, ME);
     pthread_mutex_lock(&settings.lock);
     settings.mode = mode;
     pthread_mutex_unlock(&settings.lock);
@@ -45,7 +45,7 @@ aclError aclrtSetDeviceSatMode(aclrtFloatOverflowMode mode)
 
 aclError aclrtGetDeviceSatMode(aclrtFloatOverflowMode *mode)
 {
-    if (!mode) CALL(lookalikeMissing, ME);
+    if (!mode) CALL(hsAclMissing, ME);
     pthread_mutex_lock(&settings.lock);
     *mode = settings.mode;
     pthread_mutex_unlock(&settings.lock);
@@ -54,7 +54,7 @@ aclError aclrtGetDeviceSatMode(aclrtFloatOverflowMode *mode)
 
 aclError aclrtSetSysParamOpt(aclSysParamOpt opt, int64_t value)
 {
-    if ((unsigned)opt >= OPTIONS) CALL(lookalikeMissing, ME);
+    if ((unsigned)opt >= OPTIONS) CALL(hsAclMissing, ME);
     pthread_mutex_lock(&settings.lock);
     settings.values[opt] = value;
     settings.given[opt] = 1;
@@ -64,7 +64,7 @@ aclError aclrtSetSysParamOpt(aclSysParamOpt opt, int64_t value)
 
 aclError aclrtGetSysParamOpt(aclSysParamOpt opt, int64_t *value)
 {
-    if ((unsigned)opt >= OPTIONS || !value) CALL(lookalikeMissing, ME);
+    if ((unsigned)opt >= OPTIONS || !value) CALL(hsAclMissing, ME);
     pthread_mutex_lock(&settings.lock);
     int given = settings.given[opt];
     if (given) *value = settings.values[opt];
@@ -74,8 +74,8 @@ aclError aclrtGetSysParamOpt(aclSysParamOpt opt, int64_t *value)
 
 aclError aclsysGetCANNVersion(aclCANNPackageName name, aclCANNPackageVersion *version)
 {
-    if (!version || (unsigned)name > ACL_PKG_NAME_DRIVER) CALL(lookalikeMissing, ME);
-    CALL(lookalikeNoPackage, ME, "CANN");
+    if (!version || (unsigned)name > ACL_PKG_NAME_DRIVER) CALL(hsAclMissing, ME);
+    CALL(hsAclNoPackage, ME, "CANN");
 }
 
 /* -- functions of the program for the states of devices and streams -- */
@@ -114,13 +114,13 @@ static aclError watch(watcher **list, const char *name, void *function, void *ar
 
 aclError aclrtRegDeviceStateCallback(const char *regName, aclrtDeviceStateCallback callback, void *args)
 {
-    if (!regName) CALL(lookalikeMissing, ME);
+    if (!regName) CALL(hsAclMissing, ME);
     return watch(&of_devices, regName, (void *)callback, args);
 }
 
 aclError aclrtRegStreamStateCallback(const char *regName, aclrtStreamStateCallback callback, void *args)
 {
-    if (!regName) CALL(lookalikeMissing, ME);
+    if (!regName) CALL(hsAclMissing, ME);
     return watch(&of_streams, regName, (void *)callback, args);
 }
 
@@ -147,13 +147,13 @@ static watcher *dropped(watcher *w)
     return next;
 }
 
-void lookalike_device_state(int32_t device, int state)
+void hs_acl_device_state(int32_t device, int state)
 {
     for (watcher *w = copy_of(&of_devices); w != NULL; w = dropped(w))
         ((aclrtDeviceStateCallback)w->function)(device, (aclrtDeviceState)state, w->argument);
 }
 
-void lookalike_stream_state(void *stream, int state)
+void hs_acl_stream_state(void *stream, int state)
 {
     for (watcher *w = copy_of(&of_streams); w != NULL; w = dropped(w))
         ((aclrtStreamStateCallback)w->function)(stream, (aclrtStreamState)state, w->argument);

@@ -7,43 +7,43 @@
 
 aclError aclmdlRISetName(aclmdlRI modelRI, const char *name)
 {
-    CALL(lookalikeModelSetName, ME, HANDLE(modelRI), (char *)name);
+    CALL(hsAclModelSetName, ME, HANDLE(modelRI), (char *)name);
 }
 
 aclError aclmdlRIGetName(aclmdlRI modelRI, uint32_t maxLen, char *name)
 {
-    CALL(lookalikeModelGetName, ME, HANDLE(modelRI), maxLen, name);
+    CALL(hsAclModelGetName, ME, HANDLE(modelRI), maxLen, name);
 }
 
 aclError aclmdlRIGetId(aclmdlRI modelRI, uint32_t *modelRIId)
 {
-    CALL(lookalikeModelGetId, ME, HANDLE(modelRI), modelRIId);
+    CALL(hsAclModelGetId, ME, HANDLE(modelRI), modelRIId);
 }
 
-aclError aclmdlRIDebugPrint(aclmdlRI modelRI) { CALL(lookalikeModelPrint, ME, HANDLE(modelRI)); }
+aclError aclmdlRIDebugPrint(aclmdlRI modelRI) { CALL(hsAclModelPrint, ME, HANDLE(modelRI)); }
 
 aclError aclmdlRIDebugJsonPrint(aclmdlRI modelRI, const char *path, uint32_t flags)
 {
     (void)flags; /* the file has all there is */
-    CALL(lookalikeModelWrite, ME, HANDLE(modelRI), (char *)path);
+    CALL(hsAclModelWrite, ME, HANDLE(modelRI), (char *)path);
 }
 
 aclError aclmdlRIDestroyRegisterCallback(aclmdlRI modelRI, aclrtCallback function, void *userData)
 {
-    CALL(lookalikeModelAtEnd, ME, HANDLE(modelRI), HANDLE(function), HANDLE(userData), 1);
+    CALL(hsAclModelAtEnd, ME, HANDLE(modelRI), HANDLE(function), HANDLE(userData), 1);
 }
 
 aclError aclmdlRIDestroyUnregisterCallback(aclmdlRI modelRI, aclrtCallback function)
 {
-    CALL(lookalikeModelAtEnd, ME, HANDLE(modelRI), HANDLE(function), 0, 0);
+    CALL(hsAclModelAtEnd, ME, HANDLE(modelRI), HANDLE(function), 0, 0);
 }
 
 aclError aclrtExceptionInfoCallbackRegister(aclrtExceptionInfoCallback callback)
 {
-    CALL(lookalikeExceptionCallback, ME, HANDLE(callback), 1);
+    CALL(hsAclExceptionCallback, ME, HANDLE(callback), 1);
 }
 
 aclError aclrtExceptionInfoCallbackUnregister(aclrtExceptionInfoCallback callback)
 {
-    CALL(lookalikeExceptionCallback, ME, HANDLE(callback), 0);
+    CALL(hsAclExceptionCallback, ME, HANDLE(callback), 0);
 }

@@ -11,8 +11,8 @@
 
 aclError aclsysGetVersionStr(char *pkgName, char *versionStr)
 {
-    if (!pkgName || !versionStr) CALL(lookalikeMissing, ME);
-    if (strcmp(pkgName, "runtime") != 0) CALL(lookalikeNoPackage, ME, pkgName);
+    if (!pkgName || !versionStr) CALL(hsAclMissing, ME);
+    if (strcmp(pkgName, "runtime") != 0) CALL(hsAclNoPackage, ME, pkgName);
     strcpy(versionStr, ACL_LOOKALIKE_VERSION);
     return ACL_SUCCESS;
 }
@@ -20,8 +20,8 @@ aclError aclsysGetVersionStr(char *pkgName, char *versionStr)
 aclError aclsysGetVersionNum(char *pkgName, int32_t *versionNum)
 {
     int major = 0, minor = 0, patch = 0;
-    if (!pkgName || !versionNum) CALL(lookalikeMissing, ME);
-    if (strcmp(pkgName, "runtime") != 0) CALL(lookalikeNoPackage, ME, pkgName);
+    if (!pkgName || !versionNum) CALL(hsAclMissing, ME);
+    if (strcmp(pkgName, "runtime") != 0) CALL(hsAclNoPackage, ME, pkgName);
     sscanf(ACL_LOOKALIKE_VERSION, "%d.%d.%d", &major, &minor, &patch);
     *versionNum = major * 10000000 + minor * 100000 + patch * 1000;
     return ACL_SUCCESS;
@@ -30,7 +30,7 @@ aclError aclsysGetVersionNum(char *pkgName, int32_t *versionNum)
 aclError aclGetCannAttributeList(const aclCannAttr **cannAttrList, size_t *num)
 {
     static const aclCannAttr none[1] = {ACL_CANN_ATTR_UNDEFINED};
-    if (!cannAttrList || !num) CALL(lookalikeMissing, ME);
+    if (!cannAttrList || !num) CALL(hsAclMissing, ME);
     *cannAttrList = none;
     *num = 0;
     return ACL_SUCCESS;
@@ -38,14 +38,14 @@ aclError aclGetCannAttributeList(const aclCannAttr **cannAttrList, size_t *num)
 
 aclError aclGetCannAttribute(aclCannAttr cannAttr, int32_t *value)
 {
-    if (!value || cannAttr < ACL_CANN_ATTR_INF_NAN || cannAttr > ACL_CANN_ATTR_JIT_COMPILE) CALL(lookalikeMissing, ME);
+    if (!value || cannAttr < ACL_CANN_ATTR_INF_NAN || cannAttr > ACL_CANN_ATTR_JIT_COMPILE) CALL(hsAclMissing, ME);
     *value = 0;
     return ACL_SUCCESS;
 }
 
 aclError aclrtCheckArchCompatibility(const char *socVersion, int32_t *canCompatible)
 {
-    if (!socVersion || !canCompatible) CALL(lookalikeMissing, ME);
+    if (!socVersion || !canCompatible) CALL(hsAclMissing, ME);
     const char *name = aclrtGetSocName();
     *canCompatible = name != NULL && strcmp(name, socVersion) == 0;
     return ACL_SUCCESS;
@@ -54,62 +54,62 @@ aclError aclrtCheckArchCompatibility(const char *socVersion, int32_t *canCompati
 /* The three numbers of a device differ where a variable hides some of a machine's; nothing does here. */
 aclError aclrtGetLogicDevIdByUserDevId(const int32_t userDevId, int32_t *const logicDevId)
 {
-    CALL(lookalikeDeviceNumber, ME, userDevId, logicDevId);
+    CALL(hsAclDeviceNumber, ME, userDevId, logicDevId);
 }
 
 aclError aclrtGetUserDevIdByLogicDevId(const int32_t logicDevId, int32_t *const userDevId)
 {
-    CALL(lookalikeDeviceNumber, ME, logicDevId, userDevId);
+    CALL(hsAclDeviceNumber, ME, logicDevId, userDevId);
 }
 
 aclError aclrtGetLogicDevIdByPhyDevId(const int32_t phyDevId, int32_t *const logicDevId)
 {
-    CALL(lookalikeDeviceNumber, ME, phyDevId, logicDevId);
+    CALL(hsAclDeviceNumber, ME, phyDevId, logicDevId);
 }
 
 aclError aclrtGetPhyDevIdByLogicDevId(const int32_t logicDevId, int32_t *const phyDevId)
 {
-    CALL(lookalikeDeviceNumber, ME, logicDevId, phyDevId);
+    CALL(hsAclDeviceNumber, ME, logicDevId, phyDevId);
 }
 
 aclError aclrtGetUserDevIdByPhyDevId(const int32_t phyDevId, int32_t *const userDevId)
 {
-    CALL(lookalikeDeviceNumber, ME, phyDevId, userDevId);
+    CALL(hsAclDeviceNumber, ME, phyDevId, userDevId);
 }
 
 aclError aclrtGetPhyDevIdByUserDevId(const int32_t userDevId, int32_t *const phyDevId)
 {
-    CALL(lookalikeDeviceNumber, ME, userDevId, phyDevId);
+    CALL(hsAclDeviceNumber, ME, userDevId, phyDevId);
 }
 
 aclError aclrtGetDeviceCapability(int32_t deviceId, aclrtDevFeatureType devFeatureType, int32_t *value)
 {
-    CALL(lookalikeGetDeviceCapability, ME, deviceId, (int32_t)devFeatureType, value);
+    CALL(hsAclGetDeviceCapability, ME, deviceId, (int32_t)devFeatureType, value);
 }
 
-aclError aclrtDeviceGetUuid(int32_t deviceId, aclrtUuid *uuid) { CALL(lookalikeDeviceGetUuid, ME, deviceId, uuid); }
+aclError aclrtDeviceGetUuid(int32_t deviceId, aclrtUuid *uuid) { CALL(hsAclDeviceGetUuid, ME, deviceId, uuid); }
 
 aclError aclrtDeviceGetPCIBusId(int32_t deviceId, char *pciBusId, int32_t len)
 {
-    if (!pciBusId || len <= 0) CALL(lookalikeMissing, ME);
-    CALL(lookalikeNoBus, ME, deviceId);
+    if (!pciBusId || len <= 0) CALL(hsAclMissing, ME);
+    CALL(hsAclNoBus, ME, deviceId);
 }
 
 aclError aclrtDeviceGetByPCIBusId(const char *pciBusId, int32_t *deviceId)
 {
-    if (!pciBusId || !deviceId) CALL(lookalikeMissing, ME);
-    CALL(lookalikeNoBus, ME, 0);
+    if (!pciBusId || !deviceId) CALL(hsAclMissing, ME);
+    CALL(hsAclNoBus, ME, 0);
 }
 
 aclError aclrtGetResInCurrentThread(aclrtDevResLimitType type, uint32_t *value)
 {
-    CALL(lookalikeGetResInCurrentThread, ME, (int32_t)type, value);
+    CALL(hsAclGetResInCurrentThread, ME, (int32_t)type, value);
 }
 
 aclError aclrtGetPrimaryCtxState(int32_t deviceId, uint32_t *flags, int32_t *active)
 {
     if (flags) *flags = 0; /* reserved */
-    CALL(lookalikeGetPrimaryCtxState, ME, deviceId, active);
+    CALL(hsAclGetPrimaryCtxState, ME, deviceId, active);
 }
 
 /* -- limits of kernels, of which there are none: what was set is what is read -- */
@@ -139,21 +139,21 @@ aclError aclrtSetOpExecuteTimeOutWithMs(uint32_t timeout)
 
 aclError aclrtSetOpExecuteTimeOutV2(uint64_t timeout, uint64_t *actualTimeout)
 {
-    if (!actualTimeout) CALL(lookalikeMissing, ME);
+    if (!actualTimeout) CALL(hsAclMissing, ME);
     *actualTimeout = set_kernel_limit(timeout);
     return ACL_SUCCESS;
 }
 
 aclError aclrtGetOpTimeOutInterval(uint64_t *interval)
 {
-    if (!interval) CALL(lookalikeMissing, ME);
+    if (!interval) CALL(hsAclMissing, ME);
     *interval = STEP;
     return ACL_SUCCESS;
 }
 
 aclError aclrtGetOpExecuteTimeout(uint32_t *const timeoutMs)
 {
-    if (!timeoutMs) CALL(lookalikeMissing, ME);
+    if (!timeoutMs) CALL(hsAclMissing, ME);
     uint64_t us = __atomic_load_n(&kernel_limit, __ATOMIC_RELAXED);
     *timeoutMs = (uint32_t)((us ? us : (uint64_t)STEP * MOST_STEPS) / 1000);
     return ACL_SUCCESS;
@@ -232,13 +232,13 @@ static void set_running(int now, char *text)
     pthread_mutex_unlock(&hooks_lock);
 }
 
-aclError lookalike_begun(char *text)
+aclError hs_acl_begun(char *text)
 {
     set_running(1, text);
     return run_hooks(&at_init, 1);
 }
 
-aclError lookalike_ended(void)
+aclError hs_acl_ended(void)
 {
     pthread_mutex_lock(&hooks_lock);
     int begun = running;
@@ -250,7 +250,7 @@ aclError lookalike_ended(void)
 
 aclError aclInitCallbackRegister(aclRegisterCallbackType type, aclInitCallbackFunc cbFunc, void *userData)
 {
-    if (!cbFunc) CALL(lookalikeMissing, ME);
+    if (!cbFunc) CALL(hsAclMissing, ME);
     aclError code = add_hook(&at_init, (int32_t)type, (void *)cbFunc, userData);
     if (code) return code;
     pthread_mutex_lock(&hooks_lock);
@@ -263,18 +263,18 @@ aclError aclInitCallbackRegister(aclRegisterCallbackType type, aclInitCallbackFu
 
 aclError aclInitCallbackUnRegister(aclRegisterCallbackType type, aclInitCallbackFunc cbFunc)
 {
-    if (!cbFunc) CALL(lookalikeMissing, ME);
+    if (!cbFunc) CALL(hsAclMissing, ME);
     return remove_hook(&at_init, (int32_t)type, (void *)cbFunc);
 }
 
 aclError aclFinalizeCallbackRegister(aclRegisterCallbackType type, aclFinalizeCallbackFunc cbFunc, void *userData)
 {
-    if (!cbFunc) CALL(lookalikeMissing, ME);
+    if (!cbFunc) CALL(hsAclMissing, ME);
     return add_hook(&at_finalize, (int32_t)type, (void *)cbFunc, userData);
 }
 
 aclError aclFinalizeCallbackUnRegister(aclRegisterCallbackType type, aclFinalizeCallbackFunc cbFunc)
 {
-    if (!cbFunc) CALL(lookalikeMissing, ME);
+    if (!cbFunc) CALL(hsAclMissing, ME);
     return remove_hook(&at_finalize, (int32_t)type, (void *)cbFunc);
 }

@@ -70,8 +70,8 @@ func recordedOf(handle C.uintptr_t) (*captureGraph, error) {
 	return nil, refuse(invalidHandle, "no model has the handle %#x", handle)
 }
 
-//export lookalikeCaptureBegin
-func lookalikeCaptureBegin(me C.uint32_t, handle C.uintptr_t, mode C.int32_t) C.int {
+//export hsAclCaptureBegin
+func hsAclCaptureBegin(me C.uint32_t, handle C.uintptr_t, mode C.int32_t) C.int {
 	return on(me, handle, func(c *caller, s *stream) error {
 		switch {
 		case mode < 0 || mode > C.ACL_MODEL_RI_CAPTURE_MODE_RELAXED:
@@ -83,8 +83,8 @@ func lookalikeCaptureBegin(me C.uint32_t, handle C.uintptr_t, mode C.int32_t) C.
 	})
 }
 
-//export lookalikeCaptureEnd
-func lookalikeCaptureEnd(me C.uint32_t, handle C.uintptr_t, model *C.uintptr_t) C.int {
+//export hsAclCaptureEnd
+func hsAclCaptureEnd(me C.uint32_t, handle C.uintptr_t, model *C.uintptr_t) C.int {
 	return on(me, handle, func(c *caller, s *stream) error {
 		if model == nil {
 			return missing("the model")
@@ -123,8 +123,8 @@ func lookalikeCaptureEnd(me C.uint32_t, handle C.uintptr_t, model *C.uintptr_t) 
 	})
 }
 
-//export lookalikeCaptureGetInfo
-func lookalikeCaptureGetInfo(me C.uint32_t, handle C.uintptr_t, status *C.int32_t, model *C.uintptr_t) C.int {
+//export hsAclCaptureGetInfo
+func hsAclCaptureGetInfo(me C.uint32_t, handle C.uintptr_t, status *C.int32_t, model *C.uintptr_t) C.int {
 	return on(me, handle, func(c *caller, s *stream) error {
 		if status == nil {
 			return missing("the status")
@@ -140,8 +140,8 @@ func lookalikeCaptureGetInfo(me C.uint32_t, handle C.uintptr_t, status *C.int32_
 	})
 }
 
-//export lookalikeCaptureThreadExchangeMode
-func lookalikeCaptureThreadExchangeMode(me C.uint32_t, mode *C.int32_t) C.int {
+//export hsAclCaptureThreadExchangeMode
+func hsAclCaptureThreadExchangeMode(me C.uint32_t, mode *C.int32_t) C.int {
 	return call(me, func(c *caller) error {
 		if mode == nil {
 			return missing("the mode")
@@ -157,8 +157,8 @@ func lookalikeCaptureThreadExchangeMode(me C.uint32_t, mode *C.int32_t) C.int {
 	})
 }
 
-//export lookalikeExecuteAsync
-func lookalikeExecuteAsync(me C.uint32_t, model, handle C.uintptr_t) C.int {
+//export hsAclExecuteAsync
+func hsAclExecuteAsync(me C.uint32_t, model, handle C.uintptr_t) C.int {
 	return on(me, handle, func(c *caller, s *stream) error {
 		r, err := recordedOf(model)
 		if err != nil {
@@ -168,8 +168,8 @@ func lookalikeExecuteAsync(me C.uint32_t, model, handle C.uintptr_t) C.int {
 	})
 }
 
-//export lookalikeExecute
-func lookalikeExecute(me C.uint32_t, model C.uintptr_t, ms C.int32_t) C.int {
+//export hsAclExecute
+func hsAclExecute(me C.uint32_t, model C.uintptr_t, ms C.int32_t) C.int {
 	return call(me, func(c *caller) error {
 		r, err := recordedOf(model)
 		if err != nil {
@@ -194,8 +194,8 @@ func lookalikeExecute(me C.uint32_t, model C.uintptr_t, ms C.int32_t) C.int {
 	}, kindCode{driver.Timeout, streamSyncTimeout})
 }
 
-//export lookalikeDestroyModel
-func lookalikeDestroyModel(me C.uint32_t, model C.uintptr_t) C.int {
+//export hsAclDestroyModel
+func hsAclDestroyModel(me C.uint32_t, model C.uintptr_t) C.int {
 	return call(me, func(c *caller) error {
 		r, err := recordedOf(model)
 		if err != nil {

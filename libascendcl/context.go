@@ -91,8 +91,8 @@ func finish(t *hal.Thread, c *hal.Context) error {
 	return nil
 }
 
-//export lookalikeCreateContext
-func lookalikeCreateContext(me C.uint32_t, handle *C.uintptr_t, ordinal C.int32_t) C.int {
+//export hsAclCreateContext
+func hsAclCreateContext(me C.uint32_t, handle *C.uintptr_t, ordinal C.int32_t) C.int {
 	return call(me, func(c *caller) error {
 		if handle == nil {
 			return missing("the context")
@@ -120,8 +120,8 @@ func named(handle C.uintptr_t) (*context, error) {
 	return nil, refuse(invalidHandle, "no context has the handle %#x", handle)
 }
 
-//export lookalikeDestroyContext
-func lookalikeDestroyContext(me C.uint32_t, handle C.uintptr_t) C.int {
+//export hsAclDestroyContext
+func hsAclDestroyContext(me C.uint32_t, handle C.uintptr_t) C.int {
 	return call(me, func(c *caller) error {
 		found, err := named(handle)
 		if err != nil {
@@ -134,8 +134,8 @@ func lookalikeDestroyContext(me C.uint32_t, handle C.uintptr_t) C.int {
 	}, kindCode{driver.InvalidValue, contextNull})
 }
 
-//export lookalikeSetCurrentContext
-func lookalikeSetCurrentContext(me C.uint32_t, handle C.uintptr_t) C.int {
+//export hsAclSetCurrentContext
+func hsAclSetCurrentContext(me C.uint32_t, handle C.uintptr_t) C.int {
 	return call(me, func(c *caller) error {
 		found, err := named(handle)
 		if err != nil {
@@ -145,8 +145,8 @@ func lookalikeSetCurrentContext(me C.uint32_t, handle C.uintptr_t) C.int {
 	})
 }
 
-//export lookalikeGetCurrentContext
-func lookalikeGetCurrentContext(me C.uint32_t, handle *C.uintptr_t, stream C.int) C.int {
+//export hsAclGetCurrentContext
+func hsAclGetCurrentContext(me C.uint32_t, handle *C.uintptr_t, stream C.int) C.int {
 	return call(me, func(c *caller) error {
 		if handle == nil {
 			return missing("the handle")

@@ -13,8 +13,8 @@ import (
 	"halstream/hal/driver"
 )
 
-//export lookalikeSetDevice
-func lookalikeSetDevice(me C.uint32_t, ordinal C.int32_t) C.int {
+//export hsAclSetDevice
+func hsAclSetDevice(me C.uint32_t, ordinal C.int32_t) C.int {
 	return call(me, func(c *caller) error {
 		d, err := device(ordinal)
 		if err == nil {
@@ -24,8 +24,8 @@ func lookalikeSetDevice(me C.uint32_t, ordinal C.int32_t) C.int {
 	})
 }
 
-//export lookalikeResetDevice
-func lookalikeResetDevice(me C.uint32_t, ordinal C.int32_t, force C.int) C.int {
+//export hsAclResetDevice
+func hsAclResetDevice(me C.uint32_t, ordinal C.int32_t, force C.int) C.int {
 	return call(me, func(c *caller) error {
 		d, err := device(ordinal)
 		if err != nil {
@@ -39,8 +39,8 @@ func lookalikeResetDevice(me C.uint32_t, ordinal C.int32_t, force C.int) C.int {
 	}, kindCode{driver.InvalidValue, contextReleaseError})
 }
 
-//export lookalikeGetDevice
-func lookalikeGetDevice(me C.uint32_t, ordinal *C.int32_t) C.int {
+//export hsAclGetDevice
+func hsAclGetDevice(me C.uint32_t, ordinal *C.int32_t) C.int {
 	return call(me, func(c *caller) error {
 		if ordinal == nil {
 			return missing("the device")
@@ -53,8 +53,8 @@ func lookalikeGetDevice(me C.uint32_t, ordinal *C.int32_t) C.int {
 	})
 }
 
-//export lookalikeGetDeviceCount
-func lookalikeGetDeviceCount(me C.uint32_t, count *C.uint32_t) C.int {
+//export hsAclGetDeviceCount
+func hsAclGetDeviceCount(me C.uint32_t, count *C.uint32_t) C.int {
 	return call(me, func(*caller) error {
 		if count == nil {
 			return missing("the count")
@@ -67,8 +67,8 @@ func lookalikeGetDeviceCount(me C.uint32_t, count *C.uint32_t) C.int {
 	})
 }
 
-//export lookalikeSetTsDevice
-func lookalikeSetTsDevice(me C.uint32_t, ts C.int32_t) C.int {
+//export hsAclSetTsDevice
+func hsAclSetTsDevice(me C.uint32_t, ts C.int32_t) C.int {
 	return call(me, func(c *caller) error {
 		if ts != C.ACL_TS_ID_AICORE && ts != C.ACL_TS_ID_AIVECTOR {
 			return refuse(paramInvalid, "there is no task scheduler %d", ts)
@@ -78,8 +78,8 @@ func lookalikeSetTsDevice(me C.uint32_t, ts C.int32_t) C.int {
 	})
 }
 
-//export lookalikeSynchronizeDevice
-func lookalikeSynchronizeDevice(me C.uint32_t, ms C.int32_t) C.int {
+//export hsAclSynchronizeDevice
+func hsAclSynchronizeDevice(me C.uint32_t, ms C.int32_t) C.int {
 	return call(me, func(c *caller) error {
 		limit, err := limitOf(ms)
 		if err != nil {
@@ -105,8 +105,8 @@ func lookalikeSynchronizeDevice(me C.uint32_t, ms C.int32_t) C.int {
 	})
 }
 
-//export lookalikeQueryDeviceStatus
-func lookalikeQueryDeviceStatus(me C.uint32_t, ordinal C.int32_t, status *C.int32_t) C.int {
+//export hsAclQueryDeviceStatus
+func hsAclQueryDeviceStatus(me C.uint32_t, ordinal C.int32_t, status *C.int32_t) C.int {
 	return call(me, func(*caller) error {
 		if status == nil {
 			return missing("the status")
@@ -134,8 +134,8 @@ func abortedError(d *hal.Device) error {
 	return refuse(deviceTaskAbort, "the work of device %d was aborted meanwhile", d.Ordinal())
 }
 
-//export lookalikeDeviceTaskAbort
-func lookalikeDeviceTaskAbort(me C.uint32_t, ordinal C.int32_t, ms C.uint32_t) C.int {
+//export hsAclDeviceTaskAbort
+func hsAclDeviceTaskAbort(me C.uint32_t, ordinal C.int32_t, ms C.uint32_t) C.int {
 	return call(me, func(c *caller) error {
 		d, err := device(ordinal)
 		if err != nil {
@@ -174,8 +174,8 @@ func abortLimit(ms C.uint32_t) int64 {
 	return int64(ms) * 1e6
 }
 
-//export lookalikeGetDeviceInfo
-func lookalikeGetDeviceInfo(me C.uint32_t, ordinal C.uint32_t, attribute C.int32_t, value *C.int64_t) C.int {
+//export hsAclGetDeviceInfo
+func hsAclGetDeviceInfo(me C.uint32_t, ordinal C.uint32_t, attribute C.int32_t, value *C.int64_t) C.int {
 	return call(me, func(c *caller) error {
 		if value == nil {
 			return missing("the value")
@@ -205,8 +205,8 @@ func lookalikeGetDeviceInfo(me C.uint32_t, ordinal C.uint32_t, attribute C.int32
 	})
 }
 
-//export lookalikeGetDeviceUtilizationRate
-func lookalikeGetDeviceUtilizationRate(me C.uint32_t, ordinal C.int32_t, u *C.aclrtUtilizationInfo) C.int {
+//export hsAclGetDeviceUtilizationRate
+func hsAclGetDeviceUtilizationRate(me C.uint32_t, ordinal C.int32_t, u *C.aclrtUtilizationInfo) C.int {
 	return call(me, func(*caller) error {
 		if u == nil {
 			return missing("the utilization")
@@ -220,8 +220,8 @@ func lookalikeGetDeviceUtilizationRate(me C.uint32_t, ordinal C.int32_t, u *C.ac
 	})
 }
 
-//export lookalikeDeviceCanAccessPeer
-func lookalikeDeviceCanAccessPeer(me C.uint32_t, can *C.int32_t, ordinal, peer C.int32_t) C.int {
+//export hsAclDeviceCanAccessPeer
+func hsAclDeviceCanAccessPeer(me C.uint32_t, can *C.int32_t, ordinal, peer C.int32_t) C.int {
 	return call(me, func(c *caller) error {
 		if can == nil {
 			return missing("the answer")
@@ -259,8 +259,8 @@ func canAccess(t *hal.Thread, from, to *hal.Device) (bool, error) {
 // needNoPermission reports whether the memory of all devices is the host's.
 func needNoPermission(d *hal.Device) bool { return d.Runtime().Name() == "host" }
 
-//export lookalikeDevicePeerAccess
-func lookalikeDevicePeerAccess(me C.uint32_t, peer C.int32_t, flags C.uint32_t, enable C.int) C.int {
+//export hsAclDevicePeerAccess
+func hsAclDevicePeerAccess(me C.uint32_t, peer C.int32_t, flags C.uint32_t, enable C.int) C.int {
 	return call(me, func(c *caller) error {
 		if flags != 0 {
 			return refuse(paramInvalid, "the flags are 0, not %#x", flags)

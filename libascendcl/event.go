@@ -61,15 +61,15 @@ func (c *caller) newEvent(flags uint32, ex bool) (*event, error) {
 	return &event{Event: made, flags: flags, ex: ex}, nil
 }
 
-// What lookalikeCreateEvent makes.
+// What hsAclCreateEvent makes.
 const (
 	plainEvent = iota
 	flagEvent
 	exEvent
 )
 
-//export lookalikeCreateEvent
-func lookalikeCreateEvent(me C.uint32_t, handle *C.uintptr_t, kind C.int, flag C.uint32_t) C.int {
+//export hsAclCreateEvent
+func hsAclCreateEvent(me C.uint32_t, handle *C.uintptr_t, kind C.int, flag C.uint32_t) C.int {
 	return call(me, func(c *caller) error {
 		if handle == nil {
 			return missing("the event")
@@ -126,16 +126,16 @@ func (e *event) capturable(s *stream) error {
 	return nil
 }
 
-//export lookalikeDestroyEvent
-func lookalikeDestroyEvent(me C.uint32_t, handle C.uintptr_t) C.int {
+//export hsAclDestroyEvent
+func hsAclDestroyEvent(me C.uint32_t, handle C.uintptr_t) C.int {
 	return marked(me, handle, func(c *caller, e *event) error {
 		remove(uintptr(handle))
 		return e.Close(c.t)
 	})
 }
 
-//export lookalikeRecordEvent
-func lookalikeRecordEvent(me C.uint32_t, marker, handle C.uintptr_t) C.int {
+//export hsAclRecordEvent
+func hsAclRecordEvent(me C.uint32_t, marker, handle C.uintptr_t) C.int {
 	return call(me, func(c *caller) error {
 		s, err := c.streamOf(handle)
 		if marker == 0 {
@@ -155,8 +155,8 @@ func lookalikeRecordEvent(me C.uint32_t, marker, handle C.uintptr_t) C.int {
 	})
 }
 
-//export lookalikeResetEvent
-func lookalikeResetEvent(me C.uint32_t, marker, handle C.uintptr_t) C.int {
+//export hsAclResetEvent
+func hsAclResetEvent(me C.uint32_t, marker, handle C.uintptr_t) C.int {
 	return on(me, handle, func(c *caller, s *stream) error {
 		e, err := eventOf(marker)
 		if err == nil {
@@ -172,15 +172,15 @@ func lookalikeResetEvent(me C.uint32_t, marker, handle C.uintptr_t) C.int {
 	})
 }
 
-// What lookalikeQueryEvent looks at.
+// What hsAclQueryEvent looks at.
 const (
 	queryOld = iota
 	queryRecorded
 	queryWaits
 )
 
-//export lookalikeQueryEvent
-func lookalikeQueryEvent(me C.uint32_t, handle C.uintptr_t, which C.int, status *C.int32_t) C.int {
+//export hsAclQueryEvent
+func hsAclQueryEvent(me C.uint32_t, handle C.uintptr_t, which C.int, status *C.int32_t) C.int {
 	return marked(me, handle, func(c *caller, e *event) error {
 		if status == nil {
 			return missing("the status")
@@ -221,8 +221,8 @@ func truth(b bool) int {
 	return 0
 }
 
-//export lookalikeSynchronizeEvent
-func lookalikeSynchronizeEvent(me C.uint32_t, handle C.uintptr_t, ms C.int32_t) C.int {
+//export hsAclSynchronizeEvent
+func hsAclSynchronizeEvent(me C.uint32_t, handle C.uintptr_t, ms C.int32_t) C.int {
 	return marked(me, handle, func(c *caller, e *event) error {
 		limit, err := limitOf(ms)
 		if err == nil {
@@ -241,8 +241,8 @@ func lookalikeSynchronizeEvent(me C.uint32_t, handle C.uintptr_t, ms C.int32_t) 
 	}, kindCode{driver.Timeout, eventSyncTimeout})
 }
 
-//export lookalikeEventElapsedTime
-func lookalikeEventElapsedTime(me C.uint32_t, ms *C.float, start, end C.uintptr_t) C.int {
+//export hsAclEventElapsedTime
+func hsAclEventElapsedTime(me C.uint32_t, ms *C.float, start, end C.uintptr_t) C.int {
 	return marked(me, start, func(c *caller, first *event) error {
 		last, err := eventOf(end)
 		switch {
@@ -265,8 +265,8 @@ func lookalikeEventElapsedTime(me C.uint32_t, ms *C.float, start, end C.uintptr_
 	})
 }
 
-//export lookalikeEventGetTimestamp
-func lookalikeEventGetTimestamp(me C.uint32_t, handle C.uintptr_t, us *C.uint64_t) C.int {
+//export hsAclEventGetTimestamp
+func hsAclEventGetTimestamp(me C.uint32_t, handle C.uintptr_t, us *C.uint64_t) C.int {
 	return marked(me, handle, func(c *caller, e *event) error {
 		if us == nil {
 			return missing("the time")
@@ -282,8 +282,8 @@ func lookalikeEventGetTimestamp(me C.uint32_t, handle C.uintptr_t, us *C.uint64_
 	})
 }
 
-//export lookalikeGetEventId
-func lookalikeGetEventId(me C.uint32_t, handle C.uintptr_t, id *C.uint32_t) C.int {
+//export hsAclGetEventId
+func hsAclGetEventId(me C.uint32_t, handle C.uintptr_t, id *C.uint32_t) C.int {
 	return marked(me, handle, func(_ *caller, e *event) error {
 		if id == nil {
 			return missing("the number")
@@ -296,8 +296,8 @@ func lookalikeGetEventId(me C.uint32_t, handle C.uintptr_t, id *C.uint32_t) C.in
 	})
 }
 
-//export lookalikeGetEventAvailNum
-func lookalikeGetEventAvailNum(me C.uint32_t, count *C.uint32_t) C.int {
+//export hsAclGetEventAvailNum
+func hsAclGetEventAvailNum(me C.uint32_t, count *C.uint32_t) C.int {
 	return call(me, func(c *caller) error {
 		if count == nil {
 			return missing("the count")

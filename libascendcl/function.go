@@ -65,8 +65,8 @@ func keepFunction(token uint64) {
 	}
 }
 
-//export lookalikeLaunchHostFunc
-func lookalikeLaunchHostFunc(me C.uint32_t, handle, code, argument C.uintptr_t) C.int {
+//export hsAclLaunchHostFunc
+func hsAclLaunchHostFunc(me C.uint32_t, handle, code, argument C.uintptr_t) C.int {
 	return on(me, handle, func(c *caller, s *stream) error {
 		if code == 0 {
 			return missing("the function")
@@ -89,8 +89,8 @@ func lookalikeLaunchHostFunc(me C.uint32_t, handle, code, argument C.uintptr_t) 
 // mostRanges is how many accesses a function may declare.
 const mostRanges = 1 << 16
 
-//export lookalikeLaunchDeclared
-func lookalikeLaunchDeclared(me C.uint32_t, handle, code, argument C.uintptr_t, ranges *C.aclLookalikeRange, count C.size_t) C.int {
+//export hsAclLaunchDeclared
+func hsAclLaunchDeclared(me C.uint32_t, handle, code, argument C.uintptr_t, ranges *C.aclLookalikeRange, count C.size_t) C.int {
 	return on(me, handle, func(c *caller, s *stream) error {
 		switch {
 		case code == 0:
@@ -121,8 +121,8 @@ func lookalikeLaunchDeclared(me C.uint32_t, handle, code, argument C.uintptr_t, 
 	}, kindCode{driver.NotSubscribed, streamSubscribe})
 }
 
-//export lookalikeHostAccess
-func lookalikeHostAccess(me C.uint32_t, start C.uintptr_t, size C.size_t, write C.int32_t) C.int {
+//export hsAclHostAccess
+func hsAclHostAccess(me C.uint32_t, start C.uintptr_t, size C.size_t, write C.int32_t) C.int {
 	return call(me, func(c *caller) error {
 		rt, err := inUse()
 		if err != nil {
@@ -140,7 +140,7 @@ func serve(rt *hal.Runtime) error {
 		return nil
 	}
 	rt.Funcs.Start()
-	if C.lookalike_start_worker() == 0 {
+	if C.hs_acl_start_worker() == 0 {
 		rt.Funcs.Stop()
 		return driver.Errorf(driver.OutOfMemory, "launch host function", "the system starts no thread for it")
 	}
@@ -148,11 +148,11 @@ func serve(rt *hal.Runtime) error {
 	return nil
 }
 
-// lookalikeNextFunction waits for a function for a thread of the library, and returns 0 if the thread is to end. With
+// hsAclNextFunction waits for a function for a thread of the library, and returns 0 if the thread is to end. With
 // ran the thread has run the one that it took before.
 //
-//export lookalikeNextFunction
-func lookalikeNextFunction(me C.uint32_t, ran C.int, code, argument *C.uintptr_t) C.int {
+//export hsAclNextFunction
+func hsAclNextFunction(me C.uint32_t, ran C.int, code, argument *C.uintptr_t) C.int {
 	c := callerOf(me)
 	rt := opened.rt.Load()
 	if ran != 0 {
@@ -163,7 +163,7 @@ func lookalikeNextFunction(me C.uint32_t, ran C.int, code, argument *C.uintptr_t
 		if err != nil || task.End {
 			return 0
 		}
-		if task.Spawn && C.lookalike_start_worker() == 0 {
+		if task.Spawn && C.hs_acl_start_worker() == 0 {
 			rt.Funcs.Stop()
 		}
 		switch {

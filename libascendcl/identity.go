@@ -10,15 +10,15 @@ import (
 	"halstream/hal"
 )
 
-//export lookalikeNoPackage
-func lookalikeNoPackage(me C.uint32_t, name *C.char) C.int {
+//export hsAclNoPackage
+func hsAclNoPackage(me C.uint32_t, name *C.char) C.int {
 	return call(me, func(*caller) error {
 		return refuse(libraryError, "there is no package %q here, only \"runtime\"", C.GoString(name))
 	})
 }
 
-//export lookalikeDeviceNumber
-func lookalikeDeviceNumber(me C.uint32_t, ordinal C.int32_t, number *C.int32_t) C.int {
+//export hsAclDeviceNumber
+func hsAclDeviceNumber(me C.uint32_t, ordinal C.int32_t, number *C.int32_t) C.int {
 	return call(me, func(*caller) error {
 		if number == nil {
 			return missing("the number")
@@ -31,8 +31,8 @@ func lookalikeDeviceNumber(me C.uint32_t, ordinal C.int32_t, number *C.int32_t) 
 	})
 }
 
-//export lookalikeGetDeviceCapability
-func lookalikeGetDeviceCapability(me C.uint32_t, ordinal, feature C.int32_t, value *C.int32_t) C.int {
+//export hsAclGetDeviceCapability
+func hsAclGetDeviceCapability(me C.uint32_t, ordinal, feature C.int32_t, value *C.int32_t) C.int {
 	return call(me, func(*caller) error {
 		if value == nil {
 			return missing("the value")
@@ -48,8 +48,8 @@ func lookalikeGetDeviceCapability(me C.uint32_t, ordinal, feature C.int32_t, val
 	})
 }
 
-//export lookalikeGetPrimaryCtxState
-func lookalikeGetPrimaryCtxState(me C.uint32_t, ordinal C.int32_t, active *C.int32_t) C.int {
+//export hsAclGetPrimaryCtxState
+func hsAclGetPrimaryCtxState(me C.uint32_t, ordinal C.int32_t, active *C.int32_t) C.int {
 	return call(me, func(*caller) error {
 		if active == nil {
 			return missing("the state")
@@ -62,10 +62,10 @@ func lookalikeGetPrimaryCtxState(me C.uint32_t, ordinal C.int32_t, active *C.int
 	})
 }
 
-// lookalikeDeviceGetUuid gives 16 bytes that are the same in each process of a machine.
+// hsAclDeviceGetUuid gives 16 bytes that are the same in each process of a machine.
 //
-//export lookalikeDeviceGetUuid
-func lookalikeDeviceGetUuid(me C.uint32_t, ordinal C.int32_t, uuid *C.aclrtUuid) C.int {
+//export hsAclDeviceGetUuid
+func hsAclDeviceGetUuid(me C.uint32_t, ordinal C.int32_t, uuid *C.aclrtUuid) C.int {
 	return call(me, func(c *caller) error {
 		if uuid == nil {
 			return missing("the uuid")
@@ -86,8 +86,8 @@ func lookalikeDeviceGetUuid(me C.uint32_t, ordinal C.int32_t, uuid *C.aclrtUuid)
 	})
 }
 
-//export lookalikeNoBus
-func lookalikeNoBus(me C.uint32_t, ordinal C.int32_t) C.int {
+//export hsAclNoBus
+func hsAclNoBus(me C.uint32_t, ordinal C.int32_t) C.int {
 	return call(me, func(*caller) error {
 		if _, err := device(ordinal); err != nil {
 			return err
@@ -96,8 +96,8 @@ func lookalikeNoBus(me C.uint32_t, ordinal C.int32_t) C.int {
 	})
 }
 
-//export lookalikeGetResInCurrentThread
-func lookalikeGetResInCurrentThread(me C.uint32_t, kind C.int32_t, value *C.uint32_t) C.int {
+//export hsAclGetResInCurrentThread
+func hsAclGetResInCurrentThread(me C.uint32_t, kind C.int32_t, value *C.uint32_t) C.int {
 	return call(me, func(c *caller) error {
 		if value == nil {
 			return missing("the value")
@@ -113,17 +113,17 @@ func lookalikeGetResInCurrentThread(me C.uint32_t, kind C.int32_t, value *C.uint
 	})
 }
 
-//export lookalikeUnsupported
-func lookalikeUnsupported(me C.uint32_t) C.int {
+//export hsAclUnsupported
+func hsAclUnsupported(me C.uint32_t) C.int {
 	return call(me, func(*caller) error {
 		return refuse(featureNotSupported, "this needs a chip, another process or a model, which the look-alike does not have")
 	})
 }
 
-// lookalikeExternal refuses a record or a wait for captures on a stream.
+// hsAclExternal refuses a record or a wait for captures on a stream.
 //
-//export lookalikeExternal
-func lookalikeExternal(me C.uint32_t, handle C.uintptr_t) C.int {
+//export hsAclExternal
+func hsAclExternal(me C.uint32_t, handle C.uintptr_t) C.int {
 	return on(me, handle, func(c *caller, s *stream) error {
 		state, err := s.IsCapturing(c.t)
 		if err == nil && state == hal.NotCapturing {

@@ -95,7 +95,7 @@ type caller struct {
 	text   string  // of it, "" once the program has it
 	given  *C.char
 
-	waiting   *waiting              // a wait that goes on in lookalikeGoOn
+	waiting   *waiting              // a wait that goes on in hsAclGoOn
 	stack     atomic.Pointer[stack] // of a wait that may never end
 	reporting atomic.Uint64         // the token of the callback of a subscribed stream that runs here
 	reports   []uint64              // of those that run here, each inside of the one before
@@ -108,8 +108,8 @@ var callers struct {
 	free []uint32
 }
 
-//export lookalikeRegister
-func lookalikeRegister() C.uint32_t {
+//export hsAclRegister
+func hsAclRegister() C.uint32_t {
 	var ended []*caller
 	callers.mu.Lock()
 	var list []*caller
@@ -118,12 +118,12 @@ func lookalikeRegister() C.uint32_t {
 	} else {
 		list = []*caller{nil}
 	}
-	for number := uint32(C.lookalike_next_ended()); number != 0; number = uint32(C.lookalike_next_ended()) {
+	for number := uint32(C.hs_acl_next_ended()); number != 0; number = uint32(C.hs_acl_next_ended()) {
 		ended = append(ended, list[number])
 		callers.free = append(callers.free, number)
 		list[number] = nil
 	}
-	c := &caller{t: hal.NewThread(), ident: uint64(C.lookalike_ident()), system: int(C.lookalike_system_number())}
+	c := &caller{t: hal.NewThread(), ident: uint64(C.hs_acl_ident()), system: int(C.hs_acl_system_number())}
 	c.t.Bound = true
 	var number uint32
 	if n := len(callers.free); n > 0 {
@@ -135,7 +135,7 @@ func lookalikeRegister() C.uint32_t {
 	}
 	callers.list.Store(&list)
 	callers.mu.Unlock()
-	C.lookalike_watch_end(C.uint32_t(number))
+	C.hs_acl_watch_end(C.uint32_t(number))
 	for _, one := range ended {
 		one.t.Retire()
 		one.forgetText()

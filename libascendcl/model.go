@@ -36,8 +36,8 @@ func ofModel(me C.uint32_t, model C.uintptr_t, f func(g *captureGraph) error) C.
 	})
 }
 
-//export lookalikeModelSetName
-func lookalikeModelSetName(me C.uint32_t, model C.uintptr_t, name *C.char) C.int {
+//export hsAclModelSetName
+func hsAclModelSetName(me C.uint32_t, model C.uintptr_t, name *C.char) C.int {
 	return ofModel(me, model, func(g *captureGraph) error {
 		if name == nil {
 			return missing("the name")
@@ -49,8 +49,8 @@ func lookalikeModelSetName(me C.uint32_t, model C.uintptr_t, name *C.char) C.int
 	})
 }
 
-//export lookalikeModelGetName
-func lookalikeModelGetName(me C.uint32_t, model C.uintptr_t, room C.uint32_t, name *C.char) C.int {
+//export hsAclModelGetName
+func hsAclModelGetName(me C.uint32_t, model C.uintptr_t, room C.uint32_t, name *C.char) C.int {
 	return ofModel(me, model, func(g *captureGraph) error {
 		if name == nil {
 			return missing("the name")
@@ -66,8 +66,8 @@ func lookalikeModelGetName(me C.uint32_t, model C.uintptr_t, room C.uint32_t, na
 	})
 }
 
-//export lookalikeModelGetId
-func lookalikeModelGetId(me C.uint32_t, model C.uintptr_t, id *C.uint32_t) C.int {
+//export hsAclModelGetId
+func hsAclModelGetId(me C.uint32_t, model C.uintptr_t, id *C.uint32_t) C.int {
 	return ofModel(me, model, func(g *captureGraph) error {
 		if id == nil {
 			return missing("the number")
@@ -77,8 +77,8 @@ func lookalikeModelGetId(me C.uint32_t, model C.uintptr_t, id *C.uint32_t) C.int
 	})
 }
 
-//export lookalikeModelAtEnd
-func lookalikeModelAtEnd(me C.uint32_t, model, function, argument C.uintptr_t, add C.int) C.int {
+//export hsAclModelAtEnd
+func hsAclModelAtEnd(me C.uint32_t, model, function, argument C.uintptr_t, add C.int) C.int {
 	return ofModel(me, model, func(g *captureGraph) error {
 		if function == 0 {
 			return missing("the function")
@@ -105,7 +105,7 @@ func (g *captureGraph) callAtEnd() {
 	g.atEnd = nil
 	g.mu.Unlock()
 	for _, one := range list {
-		C.lookalike_call(one.function, one.argument)
+		C.hs_acl_call(one.function, one.argument)
 	}
 }
 
@@ -138,8 +138,8 @@ func tasksOf(g *hal.Graph) []taskRecord {
 	return list
 }
 
-//export lookalikeModelPrint
-func lookalikeModelPrint(me C.uint32_t, model C.uintptr_t) C.int {
+//export hsAclModelPrint
+func hsAclModelPrint(me C.uint32_t, model C.uintptr_t) C.int {
 	return ofModel(me, model, func(g *captureGraph) error {
 		g.mu.Lock()
 		name := g.name
@@ -160,8 +160,8 @@ func lookalikeModelPrint(me C.uint32_t, model C.uintptr_t) C.int {
 	})
 }
 
-//export lookalikeModelWrite
-func lookalikeModelWrite(me C.uint32_t, model C.uintptr_t, path *C.char) C.int {
+//export hsAclModelWrite
+func hsAclModelWrite(me C.uint32_t, model C.uintptr_t, path *C.char) C.int {
 	return ofModel(me, model, func(g *captureGraph) error {
 		if path == nil {
 			return missing("the path")

@@ -43,16 +43,16 @@ func forgetUnusedQueues() {
 	}
 }
 
-//export lookalikeSubscribeReport
-func lookalikeSubscribeReport(me C.uint32_t, thread C.uint64_t, handle C.uintptr_t) C.int {
+//export hsAclSubscribeReport
+func hsAclSubscribeReport(me C.uint32_t, thread C.uint64_t, handle C.uintptr_t) C.int {
 	return on(me, handle, func(c *caller, s *stream) error {
 		defer forgetUnusedQueues() // where it fails
 		return s.Subscribe(c.t, queueOf(uint64(thread), true))
 	}, kindCode{driver.NotSubscribed, streamSubscribe}, kindCode{driver.WrongDevice, threadSubscribe})
 }
 
-//export lookalikeUnSubscribeReport
-func lookalikeUnSubscribeReport(me C.uint32_t, thread C.uint64_t, handle C.uintptr_t) C.int {
+//export hsAclUnSubscribeReport
+func hsAclUnSubscribeReport(me C.uint32_t, thread C.uint64_t, handle C.uintptr_t) C.int {
 	return on(me, handle, func(c *caller, s *stream) error {
 		q := queueOf(uint64(thread), false)
 		if q == nil {
@@ -63,8 +63,8 @@ func lookalikeUnSubscribeReport(me C.uint32_t, thread C.uint64_t, handle C.uintp
 	}, kindCode{driver.NotSubscribed, streamSubscribe})
 }
 
-//export lookalikeLaunchCallback
-func lookalikeLaunchCallback(me C.uint32_t, code, argument C.uintptr_t, block C.int32_t, handle C.uintptr_t) C.int {
+//export hsAclLaunchCallback
+func hsAclLaunchCallback(me C.uint32_t, code, argument C.uintptr_t, block C.int32_t, handle C.uintptr_t) C.int {
 	return call(me, func(c *caller) error {
 		switch {
 		case code == 0:
@@ -88,11 +88,11 @@ func lookalikeLaunchCallback(me C.uint32_t, code, argument C.uintptr_t, block C.
 	})
 }
 
-// lookalikeNextReport waits for a callback of the calling thread's streams. With ran the thread has run the one that it took
+// hsAclNextReport waits for a callback of the calling thread's streams. With ran the thread has run the one that it took
 // before, and there need be no other: *code is 0 then.
 //
-//export lookalikeNextReport
-func lookalikeNextReport(me C.uint32_t, ms C.int32_t, ran C.int, code, argument *C.uintptr_t) C.int {
+//export hsAclNextReport
+func hsAclNextReport(me C.uint32_t, ms C.int32_t, ran C.int, code, argument *C.uintptr_t) C.int {
 	return call(me, func(c *caller) error {
 		*code = 0
 		if ms < -1 || ms == 0 {
