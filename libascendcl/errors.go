@@ -1,6 +1,7 @@
 package main
 
 // #include <stdlib.h>
+// #include "callback.h"
 // #include "thread.h"
 import "C"
 
@@ -263,5 +264,12 @@ func missing(what string) error { return refuse(invalidParam, "%s is NULL", what
 func hsAclMissing(me C.uint32_t) C.int {
 	return call(me, func(*caller) error {
 		return refuse(invalidParam, "a pointer is NULL or a value is none of the known ones")
+	})
+}
+
+//export hsAclUnsupported
+func hsAclUnsupported(me C.uint32_t) C.int {
+	return call(me, func(*caller) error {
+		return refuse(featureNotSupported, "this needs a chip, another process or a model, which the look-alike does not have")
 	})
 }

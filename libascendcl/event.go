@@ -316,3 +316,19 @@ func hsAclGetEventAvailNum(me C.uint32_t, count *C.uint32_t) C.int {
 		return nil
 	})
 }
+
+// hsAclExternal refuses a record or a wait for captures on a stream.
+//
+//export hsAclExternal
+func hsAclExternal(me C.uint32_t, handle C.uintptr_t) C.int {
+	return on(me, handle, func(c *caller, s *stream) error {
+		state, err := s.IsCapturing(c.t)
+		if err == nil && state == hal.NotCapturing {
+			err = refuse(notCaptured, "the stream does not capture; the flag is for captures")
+		}
+		if err == nil {
+			err = refuse(featureNotSupported, "captures have no external events here")
+		}
+		return err
+	})
+}

@@ -1,5 +1,6 @@
 package main
 
+// #include "process.h"
 // #include "thread.h"
 import "C"
 

@@ -1,5 +1,7 @@
 package main
 
+// #include "callback.h"
+// #include "symbols.h"
 // #include "thread.h"
 import "C"
 

@@ -1,4 +1,4 @@
-/* Who is told of the states of devices and streams: calls_chip.c. */
+/* Tells the functions of the program that have registered for it of the states of devices and streams. */
 #ifndef HS_ACL_STATES_H
 #define HS_ACL_STATES_H
 

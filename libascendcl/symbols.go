@@ -1,7 +1,7 @@
 package main
 
 // #include <stdlib.h>
-// #include "thread.h"
+// #include "symbols.h"
 import "C"
 
 import (

@@ -1,9 +1,9 @@
-/* Threads of the program, and those that run its functions. */
+/* Threads of the program: who calls, and from where. */
 #define _GNU_SOURCE
 #include "thread.h"
 
+#include <execinfo.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -13,7 +13,6 @@
 
 _Thread_local hs_acl_thread hs_acl_self;
 int hs_acl_forked, hs_acl_stacks;
-uintptr_t hs_acl_running[HS_ACL_RUNNERS];
 char hs_acl_order;
 
 static pthread_key_t ending;
@@ -74,46 +73,21 @@ int hs_acl_system_number(void) { return (int)syscall(SYS_gettid); }
 uint32_t hs_acl_self_number(void) { return hs_acl_self.number; }
 const char *hs_acl_self_function(void) { return hs_acl_self.function; }
 
-void hs_acl_run(uintptr_t function, uintptr_t argument)
+void hs_acl_note_stack(void)
 {
-    hs_acl_come_behind();
-    __atomic_store_n(&hs_acl_running[ME % HS_ACL_RUNNERS], function, __ATOMIC_RELAXED);
-    ((aclrtHostFunc)function)((void *)argument);
-    hs_acl_come_before();
+    enum { OWN = 8 }; /* frames of the library, below the program's */
+    void *found[HS_ACL_STACK + OWN];
+    int count = backtrace(found, HS_ACL_STACK + OWN), first = 0;
+    while (first < count && (uintptr_t)found[first] != hs_acl_self.here) first++;
+    hs_acl_self.depth = 0;
+    if (hs_acl_self.stack == NULL) hs_acl_self.stack = calloc(HS_ACL_STACK, sizeof *hs_acl_self.stack);
+    if (hs_acl_self.stack == NULL) return;
+    for (int i = first; i < count && hs_acl_self.depth < HS_ACL_STACK; i++)
+        hs_acl_self.stack[hs_acl_self.depth++] = (uintptr_t)found[i];
 }
 
-/* Runs functions of streams until the runtime has enough threads. */
-static void *work(void *unused)
+void hs_acl_self_stack(uintptr_t *into)
 {
-    (void)unused;
-    if (hs_acl_enter("", NULL)) return NULL;
-    uintptr_t function, argument;
-    for (int ran = 0; hsAclNextFunction(ME, ran, &function, &argument); ran = 1) hs_acl_run(function, argument);
-    return NULL;
-}
-
-int hs_acl_start_worker(void)
-{
-    pthread_attr_t attributes;
-    if (pthread_attr_init(&attributes)) return 0;
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    /* Signals of the process are for the program's own threads. */
-    sigset_t blocked, before;
-    sigfillset(&blocked);
-    for (const int *s = (const int[]){SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGURG, SIGPROF, 0}; *s; s++)
-        sigdelset(&blocked, *s);
-    pthread_sigmask(SIG_BLOCK, &blocked, &before);
-    pthread_t thread;
-    int failed = pthread_create(&thread, &attributes, work, NULL);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attributes);
-    return !failed;
-}
-
-void hs_acl_call(uintptr_t function, uintptr_t argument) { ((void (*)(void *))function)((void *)argument); }
-
-void hs_acl_report(uintptr_t callback, uint32_t thread, uint32_t device, uint32_t stream, uint32_t code)
-{
-    hs_acl_failure failure = {thread, device, stream, code};
-    ((aclrtExceptionInfoCallback)callback)((aclrtExceptionInfo *)&failure);
+    if (hs_acl_self.depth == 0) into[0] = hs_acl_self.here;
+    for (uint32_t i = 0; i < hs_acl_self.depth; i++) into[i] = hs_acl_self.stack[i];
 }

@@ -1,4 +1,4 @@
-/* What the C files share: who calls, and from where. */
+/* Who calls, and from where. */
 #ifndef HS_ACL_THREAD_H
 #define HS_ACL_THREAD_H
 
@@ -43,46 +43,15 @@ int hs_acl_system_number(void);
 uint32_t hs_acl_self_number(void);
 /* The name of the call that is in progress on the calling thread. */
 const char *hs_acl_self_function(void);
-/* The file of the code at an address, with malloc, and where it lies in memory; NULL if it is unknown. */
-char *hs_acl_module(uintptr_t address, uintptr_t *base);
-/* The name of a C++ function as its source has it, with malloc; NULL for other names, and where the program has no
- * library of C++. */
-char *hs_acl_demangled(const char *name);
 /* Keeps the stack of the call that is in progress. Called in C, as unwinding ends at frames of Go's. */
 void hs_acl_note_stack(void);
 /* Copies it, or where it was not kept its innermost place. */
 void hs_acl_self_stack(uintptr_t *into);
 /* Not 0: each call keeps its stack. */
 extern int hs_acl_stacks;
-/* Makes the end of the process call hsAclEnds. */
-void hs_acl_report_at_exit(void);
-
-/* Starts a thread that runs functions of streams, returns whether it could. */
-int hs_acl_start_worker(void);
-/* Calls a function of a stream. */
-void hs_acl_run(uintptr_t function, uintptr_t argument);
-/* The functions that threads run, by the numbers of the threads modulo this; for reports. */
-enum { HS_ACL_RUNNERS = 4096 };
-extern uintptr_t hs_acl_running[HS_ACL_RUNNERS];
-uintptr_t hs_acl_function_of(uint32_t thread);
-int hs_acl_handles_signals(void);
 
 /* What Go returns where the caller's stack is to be kept before it goes on waiting. */
 enum { HS_ACL_WAITS = -1 };
-
-/* Calls what the program registered for aclInit, with the text of its settings, which is freed later, and for
- * aclFinalize; returns the first code that is no success. */
-int hs_acl_begun(char *text);
-int hs_acl_ended(void);
-
-/* Calls a function of the program, which may call the library. */
-void hs_acl_call(uintptr_t function, uintptr_t argument);
-
-/* Calls the program's callback with what failed. */
-typedef struct hs_acl_failure {
-    uint32_t thread, device, stream, code;
-} hs_acl_failure;
-void hs_acl_report(uintptr_t callback, uint32_t thread, uint32_t device, uint32_t stream, uint32_t code);
 
 extern char hs_acl_order;
 static inline void hs_acl_come_before(void)
@@ -95,6 +64,12 @@ static inline void hs_acl_come_behind(void)
 }
 
 #pragma GCC visibility pop
+
+/* The parameters of Go's functions: handles are numbers there. */
+#define HANDLE(pointer) ((uintptr_t)(pointer))
+#define OUT(pointer) ((uintptr_t *)(pointer))
+#define STATUS(pointer) ((int32_t *)(pointer))
+enum { FOREVER = -1 }; /* milliseconds */
 
 /* Calls a function of Go's with the caller's number as its first argument. */
 #define CALL(function, ...)                                                    \

@@ -231,9 +231,9 @@ static void one_stream_does_not_keep_the_thread(void)
     OK(aclrtDestroyStream(patient));
 }
 
-static void takes_others(void *unused)
+static void takes_others(void *entered)
 {
-    (void)unused;
+    sem_post((sem_t *)entered);
     OK(aclrtProcessReport(20000));
     note((void *)1);
 }
@@ -242,14 +242,14 @@ static void takes_others(void *unused)
 static void one_takes_others(aclrtStream stream)
 {
     aclrtStream other;
-    gate g;
+    sem_t entered;
     OK(aclrtCreateStream(&other));
     OK(aclrtSubscribeReport((uint64_t)reports, other));
     count = 0;
-    hold_callbacks(&g, stream);
-    OK(aclrtLaunchCallback(takes_others, NULL, ACL_CALLBACK_BLOCK, stream));
+    sem_init(&entered, 0, 0);
+    OK(aclrtLaunchCallback(takes_others, &entered, ACL_CALLBACK_BLOCK, stream));
     launch(stream, 2);
-    open_gate(&g);
+    sem_wait(&entered);
     launch(other, 0);
     OK(aclrtSynchronizeStream(stream));
     OK(aclrtSynchronizeStream(other));

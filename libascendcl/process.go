@@ -229,3 +229,10 @@ func waited(done bool, err error, code int, d *hal.Device, ms C.int32_t) error {
 	}
 	return err
 }
+
+//export hsAclNoPackage
+func hsAclNoPackage(me C.uint32_t, name *C.char) C.int {
+	return call(me, func(*caller) error {
+		return refuse(libraryError, "there is no package %q here, only \"runtime\"", C.GoString(name))
+	})
+}

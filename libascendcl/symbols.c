@@ -1,34 +1,11 @@
-/* The end of a process that a tool looks at, and places in its code. */
+/* Places in the code of the process, and its handlers of signals. */
 #define _GNU_SOURCE
+#include "symbols.h"
+
 #include <dlfcn.h>
-#include <execinfo.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-#include "_cgo_export.h"
-#include "thread.h"
-
-enum { FOUND = 66 }; /* the exit code, as Python programs have it */
-
-static pid_t owner; /* a forked child ends with its own code */
-
-/* Called by exit(), also in a function of a stream. glibc continues with the handlers that are left, and
- * takes the last status. */
-static void end(int status, void *unused)
-{
-    (void)unused;
-    if (getpid() != owner) return;
-    int found = hsAclEnds();
-    if (found > 0 && status == 0) exit(FOUND);
-}
-
-void hs_acl_report_at_exit(void)
-{
-    owner = getpid();
-    on_exit(end, NULL);
-}
 
 char *hs_acl_module(uintptr_t address, uintptr_t *base)
 {
@@ -45,30 +22,6 @@ char *hs_acl_demangled(const char *name)
 {
     char *(*demangle)(const char *, char *, size_t *, int *) = dlsym(RTLD_DEFAULT, "__cxa_demangle");
     return demangle && name[0] == '_' && name[1] == 'Z' ? demangle(name, NULL, NULL, NULL) : NULL;
-}
-
-void hs_acl_note_stack(void)
-{
-    enum { OWN = 8 }; /* frames of the library, below the program's */
-    void *found[HS_ACL_STACK + OWN];
-    int count = backtrace(found, HS_ACL_STACK + OWN), first = 0;
-    while (first < count && (uintptr_t)found[first] != hs_acl_self.here) first++;
-    hs_acl_self.depth = 0;
-    if (hs_acl_self.stack == NULL) hs_acl_self.stack = calloc(HS_ACL_STACK, sizeof *hs_acl_self.stack);
-    if (hs_acl_self.stack == NULL) return;
-    for (int i = first; i < count && hs_acl_self.depth < HS_ACL_STACK; i++)
-        hs_acl_self.stack[hs_acl_self.depth++] = (uintptr_t)found[i];
-}
-
-void hs_acl_self_stack(uintptr_t *into)
-{
-    if (hs_acl_self.depth == 0) into[0] = hs_acl_self.here;
-    for (uint32_t i = 0; i < hs_acl_self.depth; i++) into[i] = hs_acl_self.stack[i];
-}
-
-uintptr_t hs_acl_function_of(uint32_t thread)
-{
-    return __atomic_load_n(&hs_acl_running[thread % HS_ACL_RUNNERS], __ATOMIC_RELAXED);
 }
 
 /* Whether the program handles a signal that may come by itself, and does not only ask it to end. */

@@ -1,9 +1,36 @@
-/* The functions of the interface that name, number and show the models that captures make, as in calls.c. */
+/* Captures and the models that they make, as in device.c. */
 #include "_cgo_export.h"
 #include "acl/acl_rt.h"
 #include "thread.h"
 
-#define HANDLE(pointer) ((uintptr_t)(pointer))
+aclError aclmdlRICaptureBegin(aclrtStream stream, aclmdlRICaptureMode mode)
+{
+    CALL(hsAclCaptureBegin, ME, HANDLE(stream), (int32_t)mode);
+}
+
+aclError aclmdlRICaptureEnd(aclrtStream stream, aclmdlRI *modelRI)
+{
+    CALL(hsAclCaptureEnd, ME, HANDLE(stream), OUT(modelRI));
+}
+
+aclError aclmdlRICaptureGetInfo(aclrtStream stream, aclmdlRICaptureStatus *status, aclmdlRI *modelRI)
+{
+    if (modelRI) *modelRI = NULL;
+    CALL(hsAclCaptureGetInfo, ME, HANDLE(stream), (int32_t *)status, (uintptr_t *)modelRI);
+}
+
+aclError aclmdlRICaptureThreadExchangeMode(aclmdlRICaptureMode *mode)
+{
+    CALL(hsAclCaptureThreadExchangeMode, ME, (int32_t *)mode);
+}
+
+aclError aclmdlRIExecuteAsync(aclmdlRI modelRI, aclrtStream stream)
+{
+    CALL(hsAclExecuteAsync, ME, HANDLE(modelRI), HANDLE(stream));
+}
+
+aclError aclmdlRIExecute(aclmdlRI modelRI, int32_t timeout) { WAIT(hsAclExecute, ME, HANDLE(modelRI), timeout); }
+aclError aclmdlRIDestroy(aclmdlRI modelRI) { CALL(hsAclDestroyModel, ME, HANDLE(modelRI)); }
 
 aclError aclmdlRISetName(aclmdlRI modelRI, const char *name)
 {
@@ -36,14 +63,4 @@ aclError aclmdlRIDestroyRegisterCallback(aclmdlRI modelRI, aclrtCallback functio
 aclError aclmdlRIDestroyUnregisterCallback(aclmdlRI modelRI, aclrtCallback function)
 {
     CALL(hsAclModelAtEnd, ME, HANDLE(modelRI), HANDLE(function), 0, 0);
-}
-
-aclError aclrtExceptionInfoCallbackRegister(aclrtExceptionInfoCallback callback)
-{
-    CALL(hsAclExceptionCallback, ME, HANDLE(callback), 1);
-}
-
-aclError aclrtExceptionInfoCallbackUnregister(aclrtExceptionInfoCallback callback)
-{
-    CALL(hsAclExceptionCallback, ME, HANDLE(callback), 0);
 }
