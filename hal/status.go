@@ -50,7 +50,7 @@ func (rt *Runtime) NewRecordedEvent(t *Thread, d *Device, o EventOptions) (*Even
 
 // NewPlacedEvent makes an event as NewEvent does that was recorded without a call, at
 // a place of the timeline whose words w are. The caller has seen that no bit of
-// [Runtime.Status] was set then, and that neither a burst nor the legacy order could
+// [Runtime.Status] was set then, and that the legacy order could not
 // move the place. s is the stream, nil if it was closed since.
 //
 // # Errors: as for NewEvent.

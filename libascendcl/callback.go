@@ -155,29 +155,33 @@ func serve(rt *hal.Runtime) error {
 //export hsAclNextFunction
 func hsAclNextFunction(me C.uint32_t, ran C.int, code, argument *C.uintptr_t) C.int {
 	c := callerOf(me)
-	rt := opened.rt.Load()
+	q := opened.rt.Load().Funcs
+	var task hal.Task
 	if ran != 0 {
-		rt.Funcs.Done(c.t, false, nil)
+		task, _ = q.DoneNext(c.t, false, nil)
 	}
 	for {
-		task, err := rt.Funcs.Next(c.t, driver.Forever)
-		if err != nil || task.End {
+		if task == (hal.Task{}) {
+			var err error
+			if task, err = q.Next(c.t, driver.Forever); err != nil {
+				return 0
+			}
+		}
+		if task.End {
 			return 0
 		}
 		if task.Spawn && C.hs_acl_start_worker() == 0 {
-			rt.Funcs.Stop()
+			q.Stop()
 		}
-		switch {
-		case task.Token == 0:
-		case task.Drop:
+		if task.Drop {
 			drop(task.Token)
-		default:
-			if f := take(task.Token); f != nil {
-				*code, *argument = f.code, f.argument
-				return 1
-			}
-			rt.Funcs.Done(c.t, false, nil)
+		} else if f := take(task.Token); f != nil {
+			*code, *argument = f.code, f.argument
+			return 1
+		} else if task.Token != 0 {
+			q.Done(c.t, false, nil)
 		}
+		task = hal.Task{}
 	}
 }
 

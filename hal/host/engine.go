@@ -99,7 +99,6 @@ func (e *engine) submitted(s *Stream) { e.sched.Point(sched.Enqueued, s, nil, 0)
 // most records are done before one is stored.
 func (e *engine) add(s *Stream, o *op) {
 	e.sequenced(o.tag)
-	s.seal()
 	ep := s.dev.join(s)
 	s.words.Submitted.Add(1)
 	parallel := e.parallel.Load()
@@ -246,10 +245,7 @@ func (e *engine) finish(s *Stream) {
 		e.executed = append(e.executed, driver.Execution{Tag: o.tag, Began: s.extra().began, Ended: e.clock.Now()})
 	}
 	ep, changed := o.ep, o.kind.changes()
-	if s.q.n == 1 {
-		s.seal()
-	}
-	size := o.size()
+	size := 1
 	var droppedEpochs []*epoch
 	if few := s.extras; few != nil {
 		size += few.skip

@@ -26,7 +26,6 @@ func (d *Device) join(s *Stream) *epoch {
 		last.legacy = s.legacy // no work to wait for: use the same epoch for the other side
 		return last
 	}
-	d.sealOrdered()
 	last.next = &epoch{legacy: s.legacy}
 	d.last = last.next
 	return d.last

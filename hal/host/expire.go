@@ -96,15 +96,13 @@ func (s *Stream) abort() int {
 	if s.awaited() {
 		s.fail(driver.Errorf(driver.Aborted, "synchronize", "the pending work of %s was dropped", s.title()))
 	}
-	s.seal()
 	rest := s.q.drop()
-	n := 0
 	if last := len(rest) - 1; s.parent() != nil && last >= 0 {
 		s.q.push(&rest[last]) // the launch goes on when the lane has ended
 		rest = rest[:last]
 	}
+	n := len(rest)
 	for i := range rest {
-		n += rest[i].size()
 		s.undo(&rest[i])
 		if ep := rest[i].ep; ep != nil {
 			s.extra().droppedEpochs = append(s.extra().droppedEpochs, ep)
@@ -118,12 +116,6 @@ func (s *Stream) abort() int {
 			l.body.stopped = true
 		}
 	}
-	if b := head.burst(); b != nil && s.state == sched.Running {
-		if cut := b.Cut(); cut > 0 {
-			n += int(cut)
-			e.unpark(b.Drop(head.arg))
-		}
-	}
 	if head.kind == opLaneEnd {
 		// It can run, and has to: the launch goes on behind it.
 	} else if s.state == sched.Stalled || s.state == sched.Ready || s.state == sched.Queued {
@@ -134,11 +126,9 @@ func (s *Stream) abort() int {
 			s.dev.backlog.Remove(s.level, func(o *Stream) bool { return o == s })
 		}
 		// As an empty operation it can run whatever the stream waits for.
-		size := head.size()
 		s.undo(head)
 		head.kind, head.ref, head.on = opNop, nil, nil
-		n += size
-		s.extra().skip += size - 1
+		n++
 		if s.state != sched.Ready {
 			e.advance(s)
 		}

@@ -120,7 +120,6 @@ type Device struct {
 	last     *epoch         // of the legacy order, the one that takes new work
 	order    *atomic.Uint32 // not 0 while a new operation of an ordered stream may have to wait for the legacy one's
 	active   *Stream        // list of streams with work
-	growing  []*Stream      // of them, in the legacy order, whose last operation is a burst that grows
 	busy     int            // engines at work
 	// leaving says how many of these have no more to do, as a thread that took part
 	// has ended their copy, and are about to look for work. next is for them.
@@ -176,7 +175,6 @@ func (d *Device) Point() driver.Point {
 	}
 	var ps driver.Points
 	for s := d.active; s != nil; s = s.next {
-		s.seal()
 		ps = append(ps, point{d.eng, place{s, s.words.Submitted.Load()}})
 	}
 	return ps

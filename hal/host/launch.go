@@ -65,7 +65,6 @@ func (x *executable) Launch(stream driver.Stream, l driver.GraphLaunch) error {
 		l.End()
 		return driver.ErrUpdated
 	}
-	s.seal()
 	run := &launch{GraphLaunch: l, prog: x.prog, at: place{s, s.words.Submitted.Load() + 1}}
 	run.enqueue()
 	o := op{kind: opLaunch, tag: l.Tag(), ref: run}

@@ -51,8 +51,6 @@ type Stream struct {
 	legacy  bool
 
 	state sched.State
-	// growingAt is the index in the device's list of streams, while this one is in it.
-	growingAt int32
 
 	// The n-th operation is done when words.Completed >= n. That and words.Submitted are
 	// written under the lock and may be read without it, by C code, too.
@@ -62,7 +60,6 @@ type Stream struct {
 	q       fifo
 	extras  *extras // nil until the first of its fields is needed
 	waiting waiters
-	growing driver.Burst // at the end of q, until it is sealed; words say if there is one
 	failure atomic.Pointer[driver.Error]
 	prev    *Stream // the device's list of streams with work
 	next    *Stream
@@ -108,7 +105,6 @@ func (s *Stream) Record(ev driver.Event, tag driver.Tag) error {
 		e.Unlock()
 		return errClosed("record")
 	}
-	s.seal()
 	seq := s.words.Submitted.Load() + 1
 	v.at = place{s, seq}
 	v.recorded = true
@@ -203,7 +199,6 @@ func (s *Stream) mark() place {
 	if s.legacy && s.dev.unorderedWork() {
 		s.eng.add(s, &op{kind: opNop})
 	}
-	s.seal()
 	return place{s, s.words.Submitted.Load()}
 }
 
@@ -305,4 +300,7 @@ func (s *Stream) Status() *status.Stream { return s.words }
 
 // Close implements driver.Stream. Pending work still runs; then the collector frees
 // the stream.
-func (s *Stream) Close() { s.SealBurst() }
+func (s *Stream) Close() {}
+
+// pending returns how many operations are not done.
+func (s *Stream) pending() uint64 { return s.words.Submitted.Load() - s.words.Completed.Load() }

@@ -156,10 +156,7 @@ func (s *Stream) Native(n driver.Native) error {
 }
 
 // Last implements driver.Stream.
-func (s *Stream) Last() uint64 {
-	s.SealBurst() // what is enqueued next has the next place
-	return s.words.Submitted.Load()
-}
+func (s *Stream) Last() uint64 { return s.words.Submitted.Load() }
 
 // Mark implements driver.Stream. Where the legacy order would hold later work up,
 // an empty operation stands for it.
@@ -172,7 +169,6 @@ func (s *Stream) Mark(tag driver.Tag) uint64 {
 			e.add(s, &op{kind: opNop})
 		}
 	}
-	s.seal()
 	place := s.words.Submitted.Load()
 	e.point(sched.Enqueued, s, nil, 0)
 	e.Unlock()
