@@ -134,7 +134,7 @@ static const halstream_calls calls = {
     call_stream_copy, call_block_new_async, call_block_free_async, call_reap,
     call_stream_launch, halstream_collected, call_executable_launch, call_stream_copy_async,
     call_stream_fill, halstream_capture_record, halstream_capture_wait, call_event_captured, call_stream_wait_captured,
-    halstream_capture_fill, halstream_bursts_released,
+    halstream_capture_fill, halstream_calls_released,
 };
 
 static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "%(name)s", NULL, -1, functions, NULL, NULL, NULL, NULL};

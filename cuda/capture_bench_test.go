@@ -19,7 +19,7 @@ func BenchmarkCaptureFills(b *testing.B) {
 	require.NoError(b, err)
 	block, err := d.Alloc(nil, 4096)
 	require.NoError(b, err)
-	t, list := &hal.Thread{ChecksContext: true}, new(hal.CapturedCalls)
+	t, list := new(hal.Thread), new(hal.CapturedCalls)
 	for b.Loop() {
 		require.NoError(b, s.BeginCapture(t, hal.RelaxedMode))
 		on, err := s.CaptureFill(t, block.Start, 0, 1, 4096, list)
@@ -47,7 +47,7 @@ func BenchmarkCaptureNothing(b *testing.B) {
 	require.NoError(b, err)
 	s, err := d.NewStream(nil, hal.StreamOptions{})
 	require.NoError(b, err)
-	t := &hal.Thread{ChecksContext: true}
+	t := new(hal.Thread)
 	for b.Loop() {
 		_ = s.BeginCapture(t, hal.RelaxedMode)
 		g, err := s.EndCapture(t)

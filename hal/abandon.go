@@ -19,9 +19,6 @@ func (q *Queue) Abandon() int {
 	}
 	q.mu.Unlock()
 	for _, k := range left {
-		if c, ok := k.c.(driver.BurstCompleter); ok {
-			c.CutRest() // its own thread would have to run them
-		}
 		err := driver.Errorf(driver.Aborted, "call", "function %d of stream %d did not end, and was abandoned",
 			k.token, k.stream.index)
 		k.stream.keeps(k.c.Complete(err), err)

@@ -141,9 +141,6 @@ func (s *Stream) BeginOwnCapture(t *Thread, mode CaptureMode) error {
 	if !rt.captures.join(s, c) {
 		return s.capturesAlready(op)
 	}
-	if rt.sim != nil {
-		rt.sim.SealBursts() // functions that could be added to bursts without a call become nodes
-	}
 	return nil
 }
 

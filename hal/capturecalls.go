@@ -160,7 +160,7 @@ func (c *Capture) knows(number uint64) bool {
 
 // takesCalls reports whether what is captured on s may be added to a list: nothing has to be checked for each call.
 func (c *Capture) takesCalls(t *Thread, s *Stream) bool {
-	return c.legacy == nil && !c.builds() && (s.ctx == nil || t.ChecksContext) && !s.opts.BlockHost
+	return c.legacy == nil && !c.builds() && s.ctx == nil && !s.opts.BlockHost
 }
 
 // addCall adds a function, a record or a wait, and lets the caller add more to list.

@@ -292,9 +292,6 @@ type Thread struct {
 	// Bound is set if all calls with this Thread come from one thread of the system,
 	// so that it can use the per-thread default stream of a vendor's library.
 	Bound bool
-	// ChecksContext is set if this caller adds functions to bursts only where the context of
-	// their stream is current.
-	ChecksContext bool
 
 	inFunction bool // a host function runs on this thread
 	running    readyFunc
@@ -302,7 +299,6 @@ type Thread struct {
 	// took running; empty for threads that serve a Runtime's own queue.
 	outerFuncs []readyFunc
 	serves     atomic.Pointer[Queue] // whose functions it takes
-	given      *Given                // what it last found in its seat; the mutex of the queue guards it
 	mark       logMark
 	ctx        *Context
 	streams    map[*Device]*Stream

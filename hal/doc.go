@@ -67,15 +67,13 @@
 //   - H4: Functions that are pending when their stream is closed still run.
 //   - H5: More functions than threads wait, the most urgent first; below the
 //     limit there is always a thread for the next one.
-//   - H6: Functions that follow each other on a stream may be handed over as one
-//     burst, which grows without calls. Whatever else is enqueued on the stream,
-//     or has to come after what is on it, comes between the functions before and
-//     after it, as if each had been handed over alone; each counts as pending, is
-//     dropped by an abort before it has begun, and fails for itself. Where no
-//     thread is free a burst gives way to more urgent streams after each function.
+//   - H6: Functions that follow each other on a stream are operations of their own:
+//     what is enqueued between two of them comes between them; each counts as
+//     pending, is dropped by an abort before it has begun, and fails for itself.
+//     Where no thread is free, functions of more urgent streams come before the
+//     next one.
 //   - H7: A function that does not end can be abandoned: its stream goes on, with
-//     an error if it has none. Functions that were handed over with it as one burst
-//     are dropped, and its late end changes nothing.
+//     an error if it has none, and its late end changes nothing.
 //
 // # Lifetime
 //

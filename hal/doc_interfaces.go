@@ -63,12 +63,13 @@
 //   - N13: The backend "ascend" is CANN's own libascendcl.so, loaded at run time. Where it
 //     cannot be used the error says what is missing and what to do; automatic choice takes
 //     cuda, then ascend, then host. No function of the program runs within the library.
-//   - N14: A query of a stream or an event, and a wait for one that is done, may be
-//     answered without entering the core, and then says what the core would have said.
-//   - N15: A record of an event, a wait for what is done, and a function or a callback behind
-//     another one may be enqueued without entering the core, and then do what the core would
-//     have done: in order, on the thread of the subscription, with the context and the
-//     subscription checked, dropped by an abort, urgent streams first.
+//   - N14: A query of an event and a wait for it are of the latest record, whichever thread
+//     made it. A handle of an object that has ended names no later one, and a function on a
+//     stream gets no answer.
+//   - N15: Functions and callbacks run one after the other in the order of their stream,
+//     callbacks on the thread of the subscription, those of urgent streams first where
+//     threads are few. The context and the subscription are checked when they are enqueued,
+//     and an abort drops those that have not begun.
 //   - N16: A wait without a limit that nothing can end returns 507046 (507047 for an
 //     event, 107019 for an abort of a device), and says who waits for whom, with the stack
 //     of the call and the functions' names. One that a thread, a function that runs or a

@@ -138,7 +138,6 @@ func (rt *Runtime) Log(times bool) *Log {
 	}
 	rt.listeners.deliver()
 	rt.listeners.change(func(a *listenerSet) { a.logs = append(a.logs, g) })
-	rt.sealBursts()
 	g.stop = func() {
 		rt.listeners.deliver()
 		rt.listeners.change(func(a *listenerSet) {

@@ -105,7 +105,6 @@ func (rt *Runtime) Listen(f func(Operation)) (stop func()) {
 	own := &f
 	l.deliver()
 	l.change(func(a *listenerSet) { a.functions = append(a.functions, own) })
-	rt.sealBursts()
 	return func() {
 		l.deliver()
 		l.change(func(a *listenerSet) {
@@ -133,14 +132,6 @@ func (l *listeners) change(f func(*listenerSet)) {
 	l.words.Or(status.Listened) // before it is notified, so that no operation is missed
 	l.notifier.change(a)
 	l.current.Store(a)
-}
-
-// sealBursts makes functions that could be added to bursts without a call pass the
-// runtime again: listeners are notified of each.
-func (rt *Runtime) sealBursts() {
-	if rt.sim != nil && rt.listened() {
-		rt.sim.SealBursts()
-	}
 }
 
 // SetSites sets the function that returns a number for the place where the program

@@ -31,7 +31,7 @@ type readyFunc struct {
 type Queue struct {
 	mu        sync.Mutex
 	ready     prio.Queue[readyFunc]
-	idle      []idler
+	idle      []*park.Parker
 	workers   []*Thread // that take functions; mu guards their running
 	switching int       // threads between the end of a function and the next one
 	threads   int       // started and not ended; for the runtime's own queue
@@ -40,8 +40,6 @@ type Queue struct {
 	reports   bool
 	streams   int     // subscribed to this report queue
 	dev       *Device // of the subscribed streams
-	// pressure is not 0 while functions wait and no thread is free; nil without a user.
-	pressure *atomic.Uint32
 	// reported counts reports from their enqueue until they have ended or were
 	// dropped, since a backend may pass one on after its stream has completed.
 	reported atomic.Int64
@@ -61,21 +59,15 @@ func (q *Queue) push(level uint8, k readyFunc) *park.Parker {
 	// compete for it.
 	n := len(q.idle)
 	if n == 0 || q.ready.Len() <= q.switching {
-		q.press()
 		return nil
 	}
-	w := q.idle[n-1]
+	p := q.idle[n-1]
 	q.idle = q.idle[:n-1]
-	if w.seat != nil {
-		k, _ = q.ready.Pop()
-		q.give(w, k)
-	} else {
-		waking.Add(1)
-	}
-	return w.p
+	waking.Add(1)
+	return p
 }
 
-// waking counts the threads that were woken in Next, of any queue, and do not run yet.
+// waking counts the threads that were woken for a function, of any queue, and do not run yet.
 var waking atomic.Int32
 
 // Ready implements driver.Sink: functions of a stream go to the runtime's queue.
@@ -100,8 +92,6 @@ type Task struct {
 	Spawn bool
 	// End means that the thread must end: the queue is closed, or has too many threads.
 	End bool
-	// Sit means that there is no function, and that the thread is to wait in its seat.
-	Sit bool
 }
 
 // Start counts one more thread that serves the queue. The caller starts it.
@@ -137,7 +127,54 @@ func (q *Queue) Next(t *Thread, limit int64) (Task, error) {
 		return Task{}, err
 	}
 	q.mu.Lock()
-	return q.take(t, limit, nil), nil
+	for {
+		task, w, found := q.take(t)
+		if found || limit == 0 {
+			q.mu.Unlock()
+			if w != nil {
+				w.begin()
+			}
+			return task, nil
+		}
+		if !q.await(limit) {
+			task.End = q.endSpare(t)
+			q.mu.Unlock()
+			return task, nil
+		}
+	}
+}
+
+// DoneNext is Done followed by Next without waiting. If the stream reaches its next
+// function at once, this thread takes it, and no other thread is woken.
+//
+// Contract: H1, H2.
+func (q *Queue) DoneNext(t *Thread, failed bool, err *Error) (task Task, unreported bool) {
+	q.mu.Lock()
+	q.switching++
+	unreported = q.end(t, failed, err)
+	q.mu.Lock()
+	q.switching--
+	task, w, _ := q.take(t)
+	q.mu.Unlock()
+	if w != nil {
+		w.begin()
+	}
+	return task, unreported
+}
+
+// Await waits until a thread that calls Next without waiting may find a function, or
+// the queue is closed, for at most limit nanoseconds. end says that the limit has
+// passed and that the thread must end: there are enough of them. The caller has
+// found no function before. Until it calls Next it counts as one that is about to go on.
+//
+// Contract: H1, H5, W2.
+func (q *Queue) Await(t *Thread, limit int64) (end bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.ready.Len() > 0 || q.closed || q.await(limit) {
+		return false
+	}
+	return q.endSpare(t)
 }
 
 // begin makes t the thread that runs the function of k. The caller holds mu.
@@ -157,69 +194,61 @@ func (q *Queue) begin(t *Thread, k readyFunc) Task {
 		q.threads++
 		task.Spawn = true
 	}
-	q.press()
 	return task
 }
 
-// take is Next after the check of the thread, or NextOrSit with a seat. The caller
-// holds mu, which take releases.
-func (q *Queue) take(t *Thread, limit int64, seat *Seat) Task {
+// take takes the next function, and reports whether there was one, or the thread must
+// end. The caller holds mu, and then begins w, nil where nothing observes what the
+// function changes.
+func (q *Queue) take(t *Thread) (task Task, w *watch, found bool) {
 	if t.serves.Load() != q && !q.reports {
 		t.serves.Store(q)
 		q.workers = append(q.workers, t)
 	}
-	for {
-		if k, ok := q.ready.Pop(); ok {
-			task := q.begin(t, k)
-			q.mu.Unlock()
-			if k.watch != nil && !k.drop {
-				k.watch.begin()
-			}
-			return task
+	if k, ok := q.ready.Pop(); ok {
+		if !k.drop {
+			w = k.watch
 		}
-		if q.closed {
-			q.removeWorker(t)
-			q.mu.Unlock()
-			return Task{End: true}
-		}
-		if seat != nil {
-			*seat.given = Given{}
-			q.idle = append(q.idle, idler{seat.parker, t, seat})
-			q.press()
-			q.mu.Unlock()
-			return Task{Sit: true}
-		}
-		if limit == 0 {
-			q.mu.Unlock()
-			return Task{}
-		}
-		p := park.Get()
-		q.idle = append(q.idle, idler{p: p, t: t})
-		q.press()
-		q.mu.Unlock()
-		got := p.Park(limit, funcSpinNS)
-		q.mu.Lock()
-		if !got && !q.removeIdle(p) {
-			q.mu.Unlock()
-			p.Park(driver.Forever, 0) // push has chosen this thread: Unpark follows
-			q.mu.Lock()
-			got = true
-		}
-		if got {
-			waking.Add(-1)
-		}
-		park.Put(p)
-		if !got {
-			// There was no function within the limit: one spare thread is enough.
-			end := !q.reports && len(q.idle) > 0
-			if end {
-				q.threads--
-				q.removeWorker(t)
-			}
-			q.mu.Unlock()
-			return Task{End: end}
-		}
+		return q.begin(t, k), w, true
 	}
+	if q.closed {
+		q.removeWorker(t)
+		return Task{End: true}, nil, true
+	}
+	return Task{}, nil, false
+}
+
+// await waits until push or Close wakes the calling thread, for at most limit
+// nanoseconds, and reports whether that happened. The caller holds mu, which is
+// released meanwhile.
+func (q *Queue) await(limit int64) (woken bool) {
+	p := park.Get()
+	q.idle = append(q.idle, p)
+	q.mu.Unlock()
+	woken = p.Park(limit, funcSpinNS)
+	q.mu.Lock()
+	if !woken && !q.removeIdle(p) {
+		q.mu.Unlock()
+		p.Park(driver.Forever, 0) // push has chosen this thread: Unpark follows
+		q.mu.Lock()
+		woken = true
+	}
+	if woken {
+		waking.Add(-1)
+	}
+	park.Put(p)
+	return woken
+}
+
+// endSpare ends a thread that has waited in vain, unless it is the only one that
+// waits, and reports whether it did. The caller holds mu.
+func (q *Queue) endSpare(t *Thread) (end bool) {
+	end = !q.reports && len(q.idle) > 0
+	if end {
+		q.threads--
+		q.removeWorker(t)
+	}
+	return end
 }
 
 // endReport removes a report that ended, or was dropped, from its queue's count.
@@ -233,7 +262,6 @@ func (k readyFunc) endReport() {
 // holds mu.
 func (q *Queue) removeWorker(t *Thread) {
 	t.serves.Store(nil)
-	t.given = nil // its seat's memory is about to go
 	for i, o := range q.workers {
 		if o == t {
 			q.workers = append(q.workers[:i], q.workers[i+1:]...)
@@ -246,7 +274,7 @@ func (q *Queue) removeWorker(t *Thread) {
 // caller holds mu.
 func (q *Queue) removeIdle(p *park.Parker) bool {
 	for i, o := range q.idle {
-		if o.p == p {
+		if o == p {
 			q.idle = append(q.idle[:i], q.idle[i+1:]...)
 			return true
 		}
@@ -285,6 +313,16 @@ func (q *Queue) end(t *Thread, failed bool, err *Error) (unreported bool) {
 	return err != nil && !kept
 }
 
+// keeps reports whether a call can still return err, which is the stream's error if
+// kept says so.
+func (s *Stream) keeps(kept bool, err *Error) bool {
+	if kept && s.closed.Load() {
+		// Whoever takes the error from the closed stream first disposes of it.
+		kept = s.d.Failure() != err
+	}
+	return kept
+}
+
 // leave makes the function that t runs end there; t goes on with the one inside of
 // which it took it. The lock of its queue is held.
 func (t *Thread) leave() readyFunc {
@@ -304,14 +342,10 @@ func (q *Queue) Close() {
 	q.closed = true
 	idle := q.idle
 	q.idle = nil
-	for _, w := range idle {
-		if w.seat == nil {
-			waking.Add(1)
-		}
-	}
+	waking.Add(int32(len(idle)))
 	q.mu.Unlock()
-	for _, w := range idle {
-		w.p.Unpark()
+	for _, p := range idle {
+		p.Unpark()
 	}
 }
 
@@ -348,13 +382,10 @@ func (q *Queue) settled() bool {
 	busy := 0
 	for _, t := range q.workers {
 		if t.running.stream != nil {
-			if !t.awake() {
-				return false
-			}
 			busy++
 		}
 	}
-	// A thread that neither runs a function nor sleeps is about to take one.
+	// A thread that neither runs a function nor sleeps is about to take one, or to sleep.
 	return q.switching == 0 && busy+len(q.idle) >= q.threads && (q.ready.Len() == 0 || len(q.idle) == 0)
 }
 

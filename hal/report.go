@@ -52,8 +52,10 @@ func (s *Stream) Report(t *Thread, q *Queue, token uint64, block bool, a Accesse
 	if c := s.capture.Load(); c != nil {
 		return c.refuse(s, "report", "launch the graph, and enqueue the report behind it")
 	}
-	if err := s.countReport(q); err != nil {
-		return err
+	q.reported.Add(1) // before the check of the subscription, or Unused could miss it
+	if s.queue.Load() != q {
+		q.reported.Add(-1)
+		return driver.Errorf(driver.NotSubscribed, "report", "no thread is subscribed to stream %d", s.index)
 	}
 	var id uint32
 	if s.listened() {
@@ -70,73 +72,6 @@ func (s *Stream) Report(t *Thread, q *Queue, token uint64, block bool, a Accesse
 		q.reported.Add(-1)
 	}
 	return s.settle(t, id, err)
-}
-
-// reportBurst sends a burst to a report queue.
-type reportBurst struct {
-	reportSink
-	*Burst
-	begun *bool // the queue has it; the backend's lock guards it
-}
-
-var _ driver.Burst = reportBurst{}
-
-// Ready implements driver.Sink.
-func (r reportBurst) Ready(token uint64, level uint8, c driver.Completer) *park.Parker {
-	*r.begun = true
-	return r.reportSink.Ready(token, level, c)
-}
-
-// Drop implements driver.Sink. Where the queue has the burst only the rest of it is
-// dropped, and the burst counts as a report until it has ended.
-func (r reportBurst) Drop(token uint64) *park.Parker {
-	if !*r.begun {
-		return r.reportSink.Drop(token)
-	}
-	return r.q.push(0, readyFunc{token: token, stream: r.s, drop: true})
-}
-
-// Reports enqueues a burst of functions for the report queue that s is subscribed to, each
-// of which later work of s waits for, as Report does with block; the rest is as for
-// HostFuncs. The end of the subscription seals the burst. b has one function.
-//
-// # Errors
-//   - [ErrNotSubscribed]: s is not subscribed to q.
-//   - [ErrClosed], [ErrWrongContext], [ErrNoContext], [ErrInHostFunction].
-//
-// Contract: A10, H3, H6.
-func (s *Stream) Reports(t *Thread, q *Queue, token uint64, b *Burst) (growing bool, err error) {
-	taker := s.takesBursts()
-	if taker == nil {
-		b.Seal()
-		return false, s.Report(t, q, token, true, Accesses{})
-	}
-	if err := s.checkEnqueue(t, "report"); err != nil {
-		return false, err
-	}
-	if err := s.countReport(q); err != nil {
-		return false, err
-	}
-	err = taker.HostFuncs(token, reportBurst{reportSink{s: s, q: q}, b, new(bool)}, true)
-	if err != nil {
-		q.reported.Add(-1)
-	}
-	growing, err = s.settleBurst(t, b, err)
-	if growing && s.queue.Load() != q {
-		b.Seal() // Unsubscribe has sealed what was on the stream by then
-		growing = false
-	}
-	return growing, err
-}
-
-// countReport counts a report of s that is about to be enqueued for q.
-func (s *Stream) countReport(q *Queue) error {
-	q.reported.Add(1) // before the check of the subscription, or Unused could miss it
-	if s.queue.Load() != q {
-		q.reported.Add(-1)
-		return driver.Errorf(driver.NotSubscribed, "report", "no thread is subscribed to stream %d", s.index)
-	}
-	return nil
 }
 
 // Subscribe sends the reports of s to q, which serves streams of one device.
@@ -210,9 +145,6 @@ func (s *Stream) Unsubscribe(t *Thread, q *Queue) error {
 	}
 	if !s.leaveQueue(q) {
 		return driver.Errorf(driver.NotSubscribed, "unsubscribe", "this queue does not serve stream %d", s.index)
-	}
-	if taker, ok := s.d.(driver.Bursts); ok {
-		taker.SealBurst() // a later report is refused, also one that would be added to a burst
 	}
 	return nil
 }

@@ -48,33 +48,9 @@ func (rt *Runtime) NewRecordedEvent(t *Thread, d *Device, o EventOptions) (*Even
 	return e, nil
 }
 
-// NoteRecorded makes known that e was recorded, without a call, at a place of the
-// timeline of a stream of d, as for [Runtime.NewPlacedEvent]. That record is the latest.
-//
-// # Errors: [ErrClosed], [ErrWrongDevice].
-//
-// Contract: E3, E4.
-func (e *Event) NoteRecorded(d *Device, s *Stream, w *status.Stream, place uint64) error {
-	b, err := e.bind(d)
-	if err != nil {
-		return err
-	}
-	if on := d.withStatus(s, w); on == nil || w.Reached(place) {
-		b.(driver.StatusEvent).Recorded()
-	} else {
-		b.(driver.StatusEvent).RecordedAt(on, place)
-	}
-	if e.captured.Load() != nil {
-		e.captured.Store(nil)
-	}
-	e.recordedOn.Store(s) // also where the place is reached: its error may not have been returned
-	e.version.Add(1)
-	return nil
-}
-
 // NewPlacedEvent makes an event as NewEvent does that was recorded without a call, at
 // a place of the timeline whose words w are. The caller has seen that no bit of
-// [Runtime.Status] was set then, and that neither a burst nor the legacy order could
+// [Runtime.Status] was set then, and that the legacy order could not
 // move the place. s is the stream, nil if it was closed since.
 //
 // # Errors: as for NewEvent.

@@ -175,24 +175,6 @@ func TestE1_listeners_see_a_wait_for_a_place_as_one_for_an_event(t *testing.T) {
 	finish(t, b)
 }
 
-func TestH6_the_words_say_whether_the_last_operation_grows(t *testing.T) {
-	_, d := openStatus(t)
-	s := newStream(t, d, hal.StreamOptions{})
-	g, err := s.Gate(nil)
-	require.NoError(t, err)
-	var b hal.Burst
-	require.True(t, b.Add())
-	grows, err := s.HostFuncs(nil, 1, &b)
-	require.NoError(t, err)
-	require.Equal(t, grows, s.Status().Growing.Load() != 0)
-	require.True(t, grows)
-	require.True(t, b.Add())
-	require.NoError(t, s.Nop(nil))
-	require.Zero(t, s.Status().Growing.Load())
-	require.EqualValues(t, 4, s.Status().Submitted.Load()-s.Status().Completed.Load())
-	g.Open()
-}
-
 func TestO1_the_word_of_a_runtime_says_who_wants_to_see_calls(t *testing.T) {
 	rt, _ := openStatus(t)
 	word := rt.Status()

@@ -42,15 +42,6 @@ func contextOf(c *hal.Context) *context {
 	return found
 }
 
-// showContext makes C know which context is current on the calling thread.
-func (c *caller) showContext() {
-	handle := uintptr(0)
-	if now, err := c.current(); err == nil {
-		handle = now.handle
-	}
-	C.lookalike_set_context(C.uint64_t(handle))
-}
-
 // current returns the context that is current on the calling thread.
 func (c *caller) current() (*context, error) {
 	now, err := c.t.Context()
@@ -100,10 +91,9 @@ func finish(t *hal.Thread, c *hal.Context) error {
 	return nil
 }
 
-//export lookalikeCreateContext
-func lookalikeCreateContext(me C.uint32_t, handle *C.uintptr_t, ordinal C.int32_t) C.int {
+//export hsAclCreateContext
+func hsAclCreateContext(me C.uint32_t, handle *C.uintptr_t, ordinal C.int32_t) C.int {
 	return call(me, func(c *caller) error {
-		defer c.showContext()
 		if handle == nil {
 			return missing("the context")
 		}
@@ -130,10 +120,9 @@ func named(handle C.uintptr_t) (*context, error) {
 	return nil, refuse(invalidHandle, "no context has the handle %#x", handle)
 }
 
-//export lookalikeDestroyContext
-func lookalikeDestroyContext(me C.uint32_t, handle C.uintptr_t) C.int {
+//export hsAclDestroyContext
+func hsAclDestroyContext(me C.uint32_t, handle C.uintptr_t) C.int {
 	return call(me, func(c *caller) error {
-		defer c.showContext()
 		found, err := named(handle)
 		if err != nil {
 			return err
@@ -145,10 +134,9 @@ func lookalikeDestroyContext(me C.uint32_t, handle C.uintptr_t) C.int {
 	}, kindCode{driver.InvalidValue, contextNull})
 }
 
-//export lookalikeSetCurrentContext
-func lookalikeSetCurrentContext(me C.uint32_t, handle C.uintptr_t) C.int {
+//export hsAclSetCurrentContext
+func hsAclSetCurrentContext(me C.uint32_t, handle C.uintptr_t) C.int {
 	return call(me, func(c *caller) error {
-		defer c.showContext()
 		found, err := named(handle)
 		if err != nil {
 			return err
@@ -157,8 +145,8 @@ func lookalikeSetCurrentContext(me C.uint32_t, handle C.uintptr_t) C.int {
 	})
 }
 
-//export lookalikeGetCurrentContext
-func lookalikeGetCurrentContext(me C.uint32_t, handle *C.uintptr_t, stream C.int) C.int {
+//export hsAclGetCurrentContext
+func hsAclGetCurrentContext(me C.uint32_t, handle *C.uintptr_t, stream C.int) C.int {
 	return call(me, func(c *caller) error {
 		if handle == nil {
 			return missing("the handle")

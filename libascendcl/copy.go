@@ -118,8 +118,8 @@ func inCapture(err error) error {
 // unsafeInCapture is the code of a call that a capture refuses because the host would wait.
 var unsafeInCapture = kindCode{driver.Capture, captureNotSupported}
 
-//export lookalikeMemcpy
-func lookalikeMemcpy(me C.uint32_t, dst, dstMax, src, count C.uint64_t, kind C.int32_t) C.int {
+//export hsAclMemcpy
+func hsAclMemcpy(me C.uint32_t, dst, dstMax, src, count C.uint64_t, kind C.int32_t) C.int {
 	return call(me, func(c *caller) error {
 		if count == 0 {
 			return nil
@@ -139,8 +139,8 @@ func lookalikeMemcpy(me C.uint32_t, dst, dstMax, src, count C.uint64_t, kind C.i
 	}, unsafeInCapture)
 }
 
-//export lookalikeMemcpyAsync
-func lookalikeMemcpyAsync(me C.uint32_t, dst, dstMax, src, count C.uint64_t, kind C.int32_t, handle C.uintptr_t) C.int {
+//export hsAclMemcpyAsync
+func hsAclMemcpyAsync(me C.uint32_t, dst, dstMax, src, count C.uint64_t, kind C.int32_t, handle C.uintptr_t) C.int {
 	return call(me, func(c *caller) error {
 		if count == 0 {
 			return nil
@@ -174,8 +174,8 @@ func lookalikeMemcpyAsync(me C.uint32_t, dst, dstMax, src, count C.uint64_t, kin
 	})
 }
 
-//export lookalikeMemcpy2d
-func lookalikeMemcpy2d(me C.uint32_t, dst, dpitch, src, spitch, width, height C.uint64_t, kind C.int32_t) C.int {
+//export hsAclMemcpy2d
+func hsAclMemcpy2d(me C.uint32_t, dst, dpitch, src, spitch, width, height C.uint64_t, kind C.int32_t) C.int {
 	return call(me, func(c *caller) error {
 		if width == 0 || height == 0 {
 			return nil
@@ -194,8 +194,8 @@ func lookalikeMemcpy2d(me C.uint32_t, dst, dpitch, src, spitch, width, height C.
 	}, unsafeInCapture)
 }
 
-//export lookalikeMemcpy2dAsync
-func lookalikeMemcpy2dAsync(me C.uint32_t, dst, dpitch, src, spitch, width, height C.uint64_t, kind C.int32_t, handle C.uintptr_t) C.int {
+//export hsAclMemcpy2dAsync
+func hsAclMemcpy2dAsync(me C.uint32_t, dst, dpitch, src, spitch, width, height C.uint64_t, kind C.int32_t, handle C.uintptr_t) C.int {
 	return call(me, func(c *caller) error {
 		if width == 0 || height == 0 {
 			return nil
@@ -227,8 +227,8 @@ func fits(address C.uintptr_t, room, count C.uint64_t) error {
 	return nil
 }
 
-//export lookalikeMemset
-func lookalikeMemset(me C.uint32_t, address C.uintptr_t, room C.uint64_t, value C.int32_t, count C.uint64_t) C.int {
+//export hsAclMemset
+func hsAclMemset(me C.uint32_t, address C.uintptr_t, room C.uint64_t, value C.int32_t, count C.uint64_t) C.int {
 	return call(me, func(c *caller) error {
 		if err := fits(address, room, count); err != nil {
 			return err
@@ -239,8 +239,8 @@ func lookalikeMemset(me C.uint32_t, address C.uintptr_t, room C.uint64_t, value 
 	}, unsafeInCapture)
 }
 
-//export lookalikeMemsetAsync
-func lookalikeMemsetAsync(me C.uint32_t, address C.uintptr_t, room C.uint64_t, value C.int32_t, count C.uint64_t, handle C.uintptr_t) C.int {
+//export hsAclMemsetAsync
+func hsAclMemsetAsync(me C.uint32_t, address C.uintptr_t, room C.uint64_t, value C.int32_t, count C.uint64_t, handle C.uintptr_t) C.int {
 	return call(me, func(c *caller) error {
 		if err := fits(address, room, count); err != nil {
 			return err

@@ -4,6 +4,8 @@ package main
 import "C"
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -13,10 +15,9 @@ import (
 	"halstream/hal/driver"
 )
 
-//export lookalikeSetDevice
-func lookalikeSetDevice(me C.uint32_t, ordinal C.int32_t) C.int {
+//export hsAclSetDevice
+func hsAclSetDevice(me C.uint32_t, ordinal C.int32_t) C.int {
 	return call(me, func(c *caller) error {
-		defer c.showContext()
 		d, err := device(ordinal)
 		if err == nil {
 			_, err = d.UsePrimary(c.t)
@@ -25,10 +26,9 @@ func lookalikeSetDevice(me C.uint32_t, ordinal C.int32_t) C.int {
 	})
 }
 
-//export lookalikeResetDevice
-func lookalikeResetDevice(me C.uint32_t, ordinal C.int32_t, force C.int) C.int {
+//export hsAclResetDevice
+func hsAclResetDevice(me C.uint32_t, ordinal C.int32_t, force C.int) C.int {
 	return call(me, func(c *caller) error {
-		defer c.showContext()
 		d, err := device(ordinal)
 		if err != nil {
 			return err
@@ -41,8 +41,8 @@ func lookalikeResetDevice(me C.uint32_t, ordinal C.int32_t, force C.int) C.int {
 	}, kindCode{driver.InvalidValue, contextReleaseError})
 }
 
-//export lookalikeGetDevice
-func lookalikeGetDevice(me C.uint32_t, ordinal *C.int32_t) C.int {
+//export hsAclGetDevice
+func hsAclGetDevice(me C.uint32_t, ordinal *C.int32_t) C.int {
 	return call(me, func(c *caller) error {
 		if ordinal == nil {
 			return missing("the device")
@@ -55,8 +55,8 @@ func lookalikeGetDevice(me C.uint32_t, ordinal *C.int32_t) C.int {
 	})
 }
 
-//export lookalikeGetDeviceCount
-func lookalikeGetDeviceCount(me C.uint32_t, count *C.uint32_t) C.int {
+//export hsAclGetDeviceCount
+func hsAclGetDeviceCount(me C.uint32_t, count *C.uint32_t) C.int {
 	return call(me, func(*caller) error {
 		if count == nil {
 			return missing("the count")
@@ -69,8 +69,8 @@ func lookalikeGetDeviceCount(me C.uint32_t, count *C.uint32_t) C.int {
 	})
 }
 
-//export lookalikeSetTsDevice
-func lookalikeSetTsDevice(me C.uint32_t, ts C.int32_t) C.int {
+//export hsAclSetTsDevice
+func hsAclSetTsDevice(me C.uint32_t, ts C.int32_t) C.int {
 	return call(me, func(c *caller) error {
 		if ts != C.ACL_TS_ID_AICORE && ts != C.ACL_TS_ID_AIVECTOR {
 			return refuse(paramInvalid, "there is no task scheduler %d", ts)
@@ -80,8 +80,8 @@ func lookalikeSetTsDevice(me C.uint32_t, ts C.int32_t) C.int {
 	})
 }
 
-//export lookalikeSynchronizeDevice
-func lookalikeSynchronizeDevice(me C.uint32_t, ms C.int32_t) C.int {
+//export hsAclSynchronizeDevice
+func hsAclSynchronizeDevice(me C.uint32_t, ms C.int32_t) C.int {
 	return call(me, func(c *caller) error {
 		limit, err := limitOf(ms)
 		if err != nil {
@@ -107,8 +107,8 @@ func lookalikeSynchronizeDevice(me C.uint32_t, ms C.int32_t) C.int {
 	})
 }
 
-//export lookalikeQueryDeviceStatus
-func lookalikeQueryDeviceStatus(me C.uint32_t, ordinal C.int32_t, status *C.int32_t) C.int {
+//export hsAclQueryDeviceStatus
+func hsAclQueryDeviceStatus(me C.uint32_t, ordinal C.int32_t, status *C.int32_t) C.int {
 	return call(me, func(*caller) error {
 		if status == nil {
 			return missing("the status")
@@ -136,8 +136,8 @@ func abortedError(d *hal.Device) error {
 	return refuse(deviceTaskAbort, "the work of device %d was aborted meanwhile", d.Ordinal())
 }
 
-//export lookalikeDeviceTaskAbort
-func lookalikeDeviceTaskAbort(me C.uint32_t, ordinal C.int32_t, ms C.uint32_t) C.int {
+//export hsAclDeviceTaskAbort
+func hsAclDeviceTaskAbort(me C.uint32_t, ordinal C.int32_t, ms C.uint32_t) C.int {
 	return call(me, func(c *caller) error {
 		d, err := device(ordinal)
 		if err != nil {
@@ -176,8 +176,8 @@ func abortLimit(ms C.uint32_t) int64 {
 	return int64(ms) * 1e6
 }
 
-//export lookalikeGetDeviceInfo
-func lookalikeGetDeviceInfo(me C.uint32_t, ordinal C.uint32_t, attribute C.int32_t, value *C.int64_t) C.int {
+//export hsAclGetDeviceInfo
+func hsAclGetDeviceInfo(me C.uint32_t, ordinal C.uint32_t, attribute C.int32_t, value *C.int64_t) C.int {
 	return call(me, func(c *caller) error {
 		if value == nil {
 			return missing("the value")
@@ -207,8 +207,8 @@ func lookalikeGetDeviceInfo(me C.uint32_t, ordinal C.uint32_t, attribute C.int32
 	})
 }
 
-//export lookalikeGetDeviceUtilizationRate
-func lookalikeGetDeviceUtilizationRate(me C.uint32_t, ordinal C.int32_t, u *C.aclrtUtilizationInfo) C.int {
+//export hsAclGetDeviceUtilizationRate
+func hsAclGetDeviceUtilizationRate(me C.uint32_t, ordinal C.int32_t, u *C.aclrtUtilizationInfo) C.int {
 	return call(me, func(*caller) error {
 		if u == nil {
 			return missing("the utilization")
@@ -222,8 +222,8 @@ func lookalikeGetDeviceUtilizationRate(me C.uint32_t, ordinal C.int32_t, u *C.ac
 	})
 }
 
-//export lookalikeDeviceCanAccessPeer
-func lookalikeDeviceCanAccessPeer(me C.uint32_t, can *C.int32_t, ordinal, peer C.int32_t) C.int {
+//export hsAclDeviceCanAccessPeer
+func hsAclDeviceCanAccessPeer(me C.uint32_t, can *C.int32_t, ordinal, peer C.int32_t) C.int {
 	return call(me, func(c *caller) error {
 		if can == nil {
 			return missing("the answer")
@@ -261,8 +261,8 @@ func canAccess(t *hal.Thread, from, to *hal.Device) (bool, error) {
 // needNoPermission reports whether the memory of all devices is the host's.
 func needNoPermission(d *hal.Device) bool { return d.Runtime().Name() == "host" }
 
-//export lookalikeDevicePeerAccess
-func lookalikeDevicePeerAccess(me C.uint32_t, peer C.int32_t, flags C.uint32_t, enable C.int) C.int {
+//export hsAclDevicePeerAccess
+func hsAclDevicePeerAccess(me C.uint32_t, peer C.int32_t, flags C.uint32_t, enable C.int) C.int {
 	return call(me, func(c *caller) error {
 		if flags != 0 {
 			return refuse(paramInvalid, "the flags are 0, not %#x", flags)
@@ -287,5 +287,101 @@ func lookalikeDevicePeerAccess(me C.uint32_t, peer C.int32_t, flags C.uint32_t, 
 			return nil
 		}
 		return here.EnableAccess(c.t, to)
+	})
+}
+
+//export hsAclDeviceNumber
+func hsAclDeviceNumber(me C.uint32_t, ordinal C.int32_t, number *C.int32_t) C.int {
+	return call(me, func(*caller) error {
+		if number == nil {
+			return missing("the number")
+		}
+		_, err := device(ordinal)
+		if err == nil {
+			*number = ordinal
+		}
+		return err
+	})
+}
+
+//export hsAclGetDeviceCapability
+func hsAclGetDeviceCapability(me C.uint32_t, ordinal, feature C.int32_t, value *C.int32_t) C.int {
+	return call(me, func(*caller) error {
+		if value == nil {
+			return missing("the value")
+		}
+		if feature != C.ACL_FEATURE_TSCPU_TASK_UPDATE_SUPPORT_AIC_AIV && feature != C.ACL_FEATURE_SYSTEM_MEMQ_EVENT_CROSS_DEV {
+			return refuse(paramInvalid, "there is no feature %d", feature)
+		}
+		_, err := device(ordinal)
+		if err == nil {
+			*value = 0 // both belong to parts that are absent
+		}
+		return err
+	})
+}
+
+//export hsAclGetPrimaryCtxState
+func hsAclGetPrimaryCtxState(me C.uint32_t, ordinal C.int32_t, active *C.int32_t) C.int {
+	return call(me, func(*caller) error {
+		if active == nil {
+			return missing("the state")
+		}
+		d, err := device(ordinal)
+		if err == nil {
+			*active = C.int32_t(truth(d.PrimaryInUse()))
+		}
+		return err
+	})
+}
+
+// hsAclDeviceGetUuid gives 16 bytes that are the same in each process of a machine.
+//
+//export hsAclDeviceGetUuid
+func hsAclDeviceGetUuid(me C.uint32_t, ordinal C.int32_t, uuid *C.aclrtUuid) C.int {
+	return call(me, func(c *caller) error {
+		if uuid == nil {
+			return missing("the uuid")
+		}
+		d, err := device(ordinal)
+		if err != nil {
+			return err
+		}
+		text, err := d.Fact(c.t, "uuid")
+		if err != nil { // only CUDA devices have one of their own
+			text = fmt.Sprintf("%s %s %d", d.Runtime().Name(), d.Name(), d.Ordinal())
+		}
+		sum := sha256.Sum256([]byte(text))
+		for i := range uuid.bytes {
+			uuid.bytes[i] = C.char(sum[i])
+		}
+		return nil
+	})
+}
+
+//export hsAclNoBus
+func hsAclNoBus(me C.uint32_t, ordinal C.int32_t) C.int {
+	return call(me, func(*caller) error {
+		if _, err := device(ordinal); err != nil {
+			return err
+		}
+		return refuse(featureNotSupported, "devices are on no PCI bus here")
+	})
+}
+
+//export hsAclGetResInCurrentThread
+func hsAclGetResInCurrentThread(me C.uint32_t, kind C.int32_t, value *C.uint32_t) C.int {
+	return call(me, func(c *caller) error {
+		if value == nil {
+			return missing("the value")
+		}
+		if kind != C.ACL_RT_DEV_RES_CUBE_CORE && kind != C.ACL_RT_DEV_RES_VECTOR_CORE {
+			return refuse(paramInvalid, "there is no resource %d", kind)
+		}
+		_, err := c.t.Context()
+		if err == nil {
+			*value = 0 // only an Ascend chip has any
+		}
+		return err
 	})
 }

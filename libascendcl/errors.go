@@ -1,6 +1,7 @@
 package main
 
 // #include <stdlib.h>
+// #include "callback.h"
 // #include "thread.h"
 import "C"
 
@@ -143,7 +144,7 @@ func call(me C.uint32_t, f func(c *caller) error, own ...kindCode) C.int {
 	case err == nil:
 		return success
 	case err == errWaits:
-		return C.LOOKALIKE_WAITS
+		return C.HS_ACL_WAITS
 	}
 	if errors.Is(err, hal.ErrNoContext) && adopt(c) {
 		if err = f(c); err == nil {
@@ -163,7 +164,7 @@ func (c *caller) fail(err error, own []kindCode) int {
 	if line == "" {
 		line = "EE9999"
 	}
-	text := fmt.Sprintf("%s: %s failed, error code is %d.\n        %v", line, C.GoString(C.lookalike_self_function()), code, err)
+	text := fmt.Sprintf("%s: %s failed, error code is %d.\n        %v", line, C.GoString(C.hs_acl_self_function()), code, err)
 	c.code = code
 	session.mu.Lock()
 	defer session.mu.Unlock()
@@ -223,12 +224,12 @@ func reportFailure(c *caller, code int) {
 		dev = uint32(now.Device().Ordinal())
 	}
 	for _, callback := range callbacks {
-		C.lookalike_report(callback, C.uint32_t(c.ident), C.uint32_t(dev), C.uint32_t(stream), C.uint32_t(code))
+		C.hs_acl_report(callback, C.uint32_t(c.ident), C.uint32_t(dev), C.uint32_t(stream), C.uint32_t(code))
 	}
 }
 
-//export lookalikeExceptionCallback
-func lookalikeExceptionCallback(me C.uint32_t, callback C.uintptr_t, add C.int) C.int {
+//export hsAclExceptionCallback
+func hsAclExceptionCallback(me C.uint32_t, callback C.uintptr_t, add C.int) C.int {
 	return call(me, func(*caller) error {
 		if callback == 0 {
 			return missing("the callback")
@@ -248,8 +249,8 @@ func lookalikeExceptionCallback(me C.uint32_t, callback C.uintptr_t, add C.int) 
 	})
 }
 
-//export lookalikeSetExceptionInfoCallback
-func lookalikeSetExceptionInfoCallback(_ C.uint32_t, callback C.uintptr_t) C.int {
+//export hsAclSetExceptionInfoCallback
+func hsAclSetExceptionInfoCallback(_ C.uint32_t, callback C.uintptr_t) C.int {
 	exceptions.mu.Lock()
 	defer exceptions.mu.Unlock()
 	exceptions.callback = callback
@@ -259,9 +260,16 @@ func lookalikeSetExceptionInfoCallback(_ C.uint32_t, callback C.uintptr_t) C.int
 // missing refuses an output that is NULL.
 func missing(what string) error { return refuse(invalidParam, "%s is NULL", what) }
 
-//export lookalikeMissing
-func lookalikeMissing(me C.uint32_t) C.int {
+//export hsAclMissing
+func hsAclMissing(me C.uint32_t) C.int {
 	return call(me, func(*caller) error {
 		return refuse(invalidParam, "a pointer is NULL or a value is none of the known ones")
+	})
+}
+
+//export hsAclUnsupported
+func hsAclUnsupported(me C.uint32_t) C.int {
+	return call(me, func(*caller) error {
+		return refuse(featureNotSupported, "this needs a chip, another process or a model, which the look-alike does not have")
 	})
 }

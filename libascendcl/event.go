@@ -4,8 +4,6 @@ package main
 import "C"
 
 import (
-	"sync/atomic"
-
 	"halstream/hal"
 	"halstream/hal/driver"
 )
@@ -25,9 +23,6 @@ type event struct {
 	*hal.Event
 	flags uint32
 	ex    bool
-	known *known // what C knows of it
-	// recording is how many threads record the event now: see record.
-	recording atomic.Int32
 }
 
 // eventOf returns the event of a handle.
@@ -36,7 +31,7 @@ func eventOf(handle C.uintptr_t) (*event, error) {
 		return nil, missing("the event")
 	}
 	if e, ok := find(uintptr(handle)).(*event); ok {
-		return e, e.catchUp(uintptr(handle))
+		return e, nil
 	}
 	return nil, refuse(invalidHandle, "no event has the handle %#x; it was destroyed, or is no event", handle)
 }
@@ -66,15 +61,15 @@ func (c *caller) newEvent(flags uint32, ex bool) (*event, error) {
 	return &event{Event: made, flags: flags, ex: ex}, nil
 }
 
-// What lookalikeCreateEvent makes.
+// What hsAclCreateEvent makes.
 const (
 	plainEvent = iota
 	flagEvent
 	exEvent
 )
 
-//export lookalikeCreateEvent
-func lookalikeCreateEvent(me C.uint32_t, handle *C.uintptr_t, kind C.int, flag C.uint32_t) C.int {
+//export hsAclCreateEvent
+func hsAclCreateEvent(me C.uint32_t, handle *C.uintptr_t, kind C.int, flag C.uint32_t) C.int {
 	return call(me, func(c *caller) error {
 		if handle == nil {
 			return missing("the event")
@@ -97,11 +92,7 @@ func lookalikeCreateEvent(me C.uint32_t, handle *C.uintptr_t, kind C.int, flag C
 		}
 		made, err := c.newEvent(flags, kind == exEvent)
 		if err == nil {
-			number := add(made)
-			if made.ex {
-				made.known = showEvent(number, made.Event)
-			}
-			*handle = C.uintptr_t(number)
+			*handle = C.uintptr_t(add(made))
 		}
 		return err
 	})
@@ -135,16 +126,16 @@ func (e *event) capturable(s *stream) error {
 	return nil
 }
 
-//export lookalikeDestroyEvent
-func lookalikeDestroyEvent(me C.uint32_t, handle C.uintptr_t) C.int {
+//export hsAclDestroyEvent
+func hsAclDestroyEvent(me C.uint32_t, handle C.uintptr_t) C.int {
 	return marked(me, handle, func(c *caller, e *event) error {
 		remove(uintptr(handle))
 		return e.Close(c.t)
 	})
 }
 
-//export lookalikeRecordEvent
-func lookalikeRecordEvent(me C.uint32_t, marker, handle C.uintptr_t) C.int {
+//export hsAclRecordEvent
+func hsAclRecordEvent(me C.uint32_t, marker, handle C.uintptr_t) C.int {
 	return call(me, func(c *caller) error {
 		s, err := c.streamOf(handle)
 		if marker == 0 {
@@ -160,15 +151,12 @@ func lookalikeRecordEvent(me C.uint32_t, marker, handle C.uintptr_t) C.int {
 		if err != nil {
 			return err
 		}
-		if !e.ex {
-			return s.Record(c.t, e.Event)
-		}
-		return e.record(uintptr(marker), c, s)
+		return s.Record(c.t, e.Event)
 	})
 }
 
-//export lookalikeResetEvent
-func lookalikeResetEvent(me C.uint32_t, marker, handle C.uintptr_t) C.int {
+//export hsAclResetEvent
+func hsAclResetEvent(me C.uint32_t, marker, handle C.uintptr_t) C.int {
 	return on(me, handle, func(c *caller, s *stream) error {
 		e, err := eventOf(marker)
 		if err == nil {
@@ -184,15 +172,15 @@ func lookalikeResetEvent(me C.uint32_t, marker, handle C.uintptr_t) C.int {
 	})
 }
 
-// What lookalikeQueryEvent looks at.
+// What hsAclQueryEvent looks at.
 const (
 	queryOld = iota
 	queryRecorded
 	queryWaits
 )
 
-//export lookalikeQueryEvent
-func lookalikeQueryEvent(me C.uint32_t, handle C.uintptr_t, which C.int, status *C.int32_t) C.int {
+//export hsAclQueryEvent
+func hsAclQueryEvent(me C.uint32_t, handle C.uintptr_t, which C.int, status *C.int32_t) C.int {
 	return marked(me, handle, func(c *caller, e *event) error {
 		if status == nil {
 			return missing("the status")
@@ -233,8 +221,8 @@ func truth(b bool) int {
 	return 0
 }
 
-//export lookalikeSynchronizeEvent
-func lookalikeSynchronizeEvent(me C.uint32_t, handle C.uintptr_t, ms C.int32_t) C.int {
+//export hsAclSynchronizeEvent
+func hsAclSynchronizeEvent(me C.uint32_t, handle C.uintptr_t, ms C.int32_t) C.int {
 	return marked(me, handle, func(c *caller, e *event) error {
 		limit, err := limitOf(ms)
 		if err == nil {
@@ -253,8 +241,8 @@ func lookalikeSynchronizeEvent(me C.uint32_t, handle C.uintptr_t, ms C.int32_t) 
 	}, kindCode{driver.Timeout, eventSyncTimeout})
 }
 
-//export lookalikeEventElapsedTime
-func lookalikeEventElapsedTime(me C.uint32_t, ms *C.float, start, end C.uintptr_t) C.int {
+//export hsAclEventElapsedTime
+func hsAclEventElapsedTime(me C.uint32_t, ms *C.float, start, end C.uintptr_t) C.int {
 	return marked(me, start, func(c *caller, first *event) error {
 		last, err := eventOf(end)
 		switch {
@@ -277,8 +265,8 @@ func lookalikeEventElapsedTime(me C.uint32_t, ms *C.float, start, end C.uintptr_
 	})
 }
 
-//export lookalikeEventGetTimestamp
-func lookalikeEventGetTimestamp(me C.uint32_t, handle C.uintptr_t, us *C.uint64_t) C.int {
+//export hsAclEventGetTimestamp
+func hsAclEventGetTimestamp(me C.uint32_t, handle C.uintptr_t, us *C.uint64_t) C.int {
 	return marked(me, handle, func(c *caller, e *event) error {
 		if us == nil {
 			return missing("the time")
@@ -294,8 +282,8 @@ func lookalikeEventGetTimestamp(me C.uint32_t, handle C.uintptr_t, us *C.uint64_
 	})
 }
 
-//export lookalikeGetEventId
-func lookalikeGetEventId(me C.uint32_t, handle C.uintptr_t, id *C.uint32_t) C.int {
+//export hsAclGetEventId
+func hsAclGetEventId(me C.uint32_t, handle C.uintptr_t, id *C.uint32_t) C.int {
 	return marked(me, handle, func(_ *caller, e *event) error {
 		if id == nil {
 			return missing("the number")
@@ -308,8 +296,8 @@ func lookalikeGetEventId(me C.uint32_t, handle C.uintptr_t, id *C.uint32_t) C.in
 	})
 }
 
-//export lookalikeGetEventAvailNum
-func lookalikeGetEventAvailNum(me C.uint32_t, count *C.uint32_t) C.int {
+//export hsAclGetEventAvailNum
+func hsAclGetEventAvailNum(me C.uint32_t, count *C.uint32_t) C.int {
 	return call(me, func(c *caller) error {
 		if count == nil {
 			return missing("the count")
@@ -326,5 +314,21 @@ func lookalikeGetEventAvailNum(me C.uint32_t, count *C.uint32_t) C.int {
 		})
 		*count = C.uint32_t(max(0, n))
 		return nil
+	})
+}
+
+// hsAclExternal refuses a record or a wait for captures on a stream.
+//
+//export hsAclExternal
+func hsAclExternal(me C.uint32_t, handle C.uintptr_t) C.int {
+	return on(me, handle, func(c *caller, s *stream) error {
+		state, err := s.IsCapturing(c.t)
+		if err == nil && state == hal.NotCapturing {
+			err = refuse(notCaptured, "the stream does not capture; the flag is for captures")
+		}
+		if err == nil {
+			err = refuse(featureNotSupported, "captures have no external events here")
+		}
+		return err
 	})
 }

@@ -1,7 +1,8 @@
-// Command ascend is libascendcl.so, a library with the runtime part of AscendCL's C
+// Command libascendcl is libascendcl.so, a library with the runtime part of AscendCL's C
 // interface over package hal: C programs run on its devices without Python.
 //
-// The C files convert arguments and keep who calls; everything else is here. Objects
+// The C files convert arguments and keep who calls; the Go files of the same names do
+// everything else. Objects
 // are handles, numbers that are never given twice. The rules are those of package hal,
 // and the codes those of the Python package's dialect of the same interface.
 package main
@@ -73,7 +74,6 @@ func inUse() (*hal.Runtime, error) {
 		return nil, err
 	}
 	opened.rt.Store(rt)
-	showRuntime(rt)
 	return rt, nil
 }
 
@@ -84,153 +84,4 @@ func device(ordinal C.int32_t) (*hal.Device, error) {
 		return nil, err
 	}
 	return rt.Device(int(ordinal))
-}
-
-// caller is a thread of the program.
-type caller struct {
-	t      *hal.Thread
-	ident  uint64  // what pthread_self returns
-	system int     // its number in the system
-	asked  *stream // the one that the call in progress is about, nil if it is about none or several
-	code   int     // of its last failure
-	text   string  // of it, "" once the program has it
-	given  *C.char
-
-	waiting   *waiting              // a wait that goes on in lookalikeGoOn
-	stack     atomic.Pointer[stack] // of a wait that may never end
-	reporting atomic.Uint64         // the token of the callback of a subscribed stream that runs here
-	reports   []uint64              // of those that run here, each inside of the one before
-}
-
-// callers is the table of threads by their numbers, from 1. It is read without a lock.
-var callers struct {
-	list atomic.Pointer[[]*caller]
-	mu   sync.Mutex
-	free []uint32
-}
-
-//export lookalikeRegister
-func lookalikeRegister() C.uint32_t {
-	var ended []*caller
-	callers.mu.Lock()
-	var list []*caller
-	if before := callers.list.Load(); before != nil {
-		list = append(list, *before...)
-	} else {
-		list = []*caller{nil}
-	}
-	for number := uint32(C.lookalike_next_ended()); number != 0; number = uint32(C.lookalike_next_ended()) {
-		ended = append(ended, list[number])
-		callers.free = append(callers.free, number)
-		list[number] = nil
-	}
-	c := &caller{t: hal.NewThread(), ident: uint64(C.lookalike_ident()), system: int(C.lookalike_system_number())}
-	c.t.Bound = true
-	c.t.ChecksContext = true // lookalike_add does
-	var number uint32
-	if n := len(callers.free); n > 0 {
-		number, callers.free = callers.free[n-1], callers.free[:n-1]
-		list[number] = c
-	} else {
-		number = uint32(len(list))
-		list = append(list, c)
-	}
-	callers.list.Store(&list)
-	callers.mu.Unlock()
-	C.lookalike_watch_end(C.uint32_t(number))
-	for _, one := range ended {
-		one.t.Retire()
-		one.forgetText()
-	}
-	return C.uint32_t(number)
-}
-
-func callerOf(me C.uint32_t) *caller { return (*callers.list.Load())[me] }
-
-// objects are the handles of the program by their numbers.
-var objects struct {
-	chunks [1 << 12]atomic.Pointer[[chunkSize]atomic.Pointer[object]]
-	mu     sync.Mutex
-	used   uint32
-	free   []uint32
-	turn   [1 << 12]*[chunkSize]uint32 // how often each place was given
-}
-
-const chunkSize = 1 << 10
-
-// object is what a handle names; it is found only by exactly this number.
-type object struct {
-	handle uintptr
-	is     any
-}
-
-// A handle has the place in the table in its bits from 4 on, and from bit 28 on how
-// often the place was given before.
-const (
-	placeShift = 4
-	turnShift  = 28
-)
-
-// add gives an object its handle.
-func add(is any) uintptr {
-	objects.mu.Lock()
-	defer objects.mu.Unlock()
-	var place uint32
-	if n := len(objects.free); n > 1024 { // old handles stay unknown for long
-		place, objects.free = objects.free[0], objects.free[1:]
-	} else {
-		place = objects.used
-		objects.used++
-		if at := place / chunkSize; objects.turn[at] == nil {
-			objects.turn[at] = new([chunkSize]uint32)
-			objects.chunks[at].Store(new([chunkSize]atomic.Pointer[object]))
-		}
-	}
-	turn := &objects.turn[place/chunkSize][place%chunkSize]
-	*turn++
-	handle := uintptr(*turn)<<turnShift | uintptr(place)<<placeShift
-	objects.chunks[place/chunkSize].Load()[place%chunkSize].Store(&object{handle, is})
-	return handle
-}
-
-// find returns what a handle names, nil for a handle that does not exist any more or never did.
-func find(handle uintptr) any {
-	place := uint32(handle>>placeShift) & (1<<(turnShift-placeShift) - 1)
-	if place/chunkSize >= uint32(len(objects.chunks)) {
-		return nil
-	}
-	chunk := objects.chunks[place/chunkSize].Load()
-	if chunk == nil {
-		return nil
-	}
-	o := chunk[place%chunkSize].Load()
-	if o == nil || o.handle != handle {
-		return nil
-	}
-	return o.is
-}
-
-// remove gives a handle up; a second time does nothing.
-func remove(handle uintptr) {
-	objects.mu.Lock()
-	defer objects.mu.Unlock()
-	if find(handle) == nil {
-		return
-	}
-	place := uint32(handle>>placeShift) & (1<<(turnShift-placeShift) - 1)
-	objects.chunks[place/chunkSize].Load()[place%chunkSize].Store(nil)
-	hideHandle(handle)
-	objects.free = append(objects.free, place)
-}
-
-// each calls f with every object there is.
-func each(f func(handle uintptr, is any)) {
-	objects.mu.Lock()
-	used := objects.used
-	objects.mu.Unlock()
-	for place := range used {
-		if o := objects.chunks[place/chunkSize].Load()[place%chunkSize].Load(); o != nil {
-			f(o.handle, o.is)
-		}
-	}
 }

@@ -32,8 +32,8 @@ func roomWait(rt *hal.Runtime) func(driver.Point) bool {
 	}
 }
 
-//export lookalikeMalloc
-func lookalikeMalloc(me C.uint32_t, address *C.uintptr_t, size C.uint64_t, policy C.int32_t) C.int {
+//export hsAclMalloc
+func hsAclMalloc(me C.uint32_t, address *C.uintptr_t, size C.uint64_t, policy C.int32_t) C.int {
 	return call(me, func(c *caller) error {
 		switch {
 		case address == nil:
@@ -57,8 +57,8 @@ func lookalikeMalloc(me C.uint32_t, address *C.uintptr_t, size C.uint64_t, polic
 	})
 }
 
-//export lookalikeMallocHost
-func lookalikeMallocHost(me C.uint32_t, address *C.uintptr_t, size C.uint64_t) C.int {
+//export hsAclMallocHost
+func hsAclMallocHost(me C.uint32_t, address *C.uintptr_t, size C.uint64_t) C.int {
 	return call(me, func(c *caller) error {
 		switch {
 		case address == nil:
@@ -100,22 +100,22 @@ func free(me C.uint32_t, address C.uintptr_t, wait bool, give func(c *caller, rt
 	}, kindCode{driver.NotReady, memoryFree})
 }
 
-//export lookalikeFree
-func lookalikeFree(me C.uint32_t, address C.uintptr_t, wait C.int) C.int {
+//export hsAclFree
+func hsAclFree(me C.uint32_t, address C.uintptr_t, wait C.int) C.int {
 	return free(me, address, wait != 0, func(c *caller, rt *hal.Runtime) error {
 		return rt.FreeNoWait(c.t, uint64(address))
 	})
 }
 
-//export lookalikeFreeHost
-func lookalikeFreeHost(me C.uint32_t, address C.uintptr_t, wait C.int) C.int {
+//export hsAclFreeHost
+func hsAclFreeHost(me C.uint32_t, address C.uintptr_t, wait C.int) C.int {
 	return free(me, address, wait != 0, func(c *caller, rt *hal.Runtime) error {
 		return rt.FreeHost(c.t, uint64(address), false)
 	})
 }
 
-//export lookalikeGetMemInfo
-func lookalikeGetMemInfo(me C.uint32_t, attribute C.int32_t, free, total *C.size_t) C.int {
+//export hsAclGetMemInfo
+func hsAclGetMemInfo(me C.uint32_t, attribute C.int32_t, free, total *C.size_t) C.int {
 	return call(me, func(c *caller) error {
 		if free == nil || total == nil {
 			return missing("the size")
@@ -135,8 +135,8 @@ func lookalikeGetMemInfo(me C.uint32_t, attribute C.int32_t, free, total *C.size
 	})
 }
 
-//export lookalikePointerGetAttributes
-func lookalikePointerGetAttributes(me C.uint32_t, address C.uintptr_t, a *C.aclrtPtrAttributes) C.int {
+//export hsAclPointerGetAttributes
+func hsAclPointerGetAttributes(me C.uint32_t, address C.uintptr_t, a *C.aclrtPtrAttributes) C.int {
 	return call(me, func(*caller) error {
 		if address == 0 {
 			return missing("the pointer")
@@ -173,8 +173,8 @@ func kindAt(address C.uintptr_t) (hal.MemoryKind, error) {
 	return kind, nil
 }
 
-//export lookalikeHostRegister
-func lookalikeHostRegister(me C.uint32_t, address C.uintptr_t, size C.uint64_t, supported C.int) C.int {
+//export hsAclHostRegister
+func hsAclHostRegister(me C.uint32_t, address C.uintptr_t, size C.uint64_t, supported C.int) C.int {
 	return call(me, func(c *caller) error {
 		if supported == 0 {
 			return refuse(featureNotSupported, "memory cannot be registered this way; map it")
@@ -196,8 +196,8 @@ func lookalikeHostRegister(me C.uint32_t, address C.uintptr_t, size C.uint64_t, 
 	})
 }
 
-//export lookalikeHostUnregister
-func lookalikeHostUnregister(me C.uint32_t, address C.uintptr_t) C.int {
+//export hsAclHostUnregister
+func hsAclHostUnregister(me C.uint32_t, address C.uintptr_t) C.int {
 	return call(me, func(c *caller) error {
 		if address == 0 {
 			return missing("the pointer")
@@ -210,8 +210,8 @@ func lookalikeHostUnregister(me C.uint32_t, address C.uintptr_t) C.int {
 	}, kindCode{driver.InvalidValue, hostMemoryNotRegister}, kindCode{driver.NotReady, memoryFree})
 }
 
-//export lookalikeHostGetDevicePointer
-func lookalikeHostGetDevicePointer(me C.uint32_t, address C.uintptr_t, result *C.uintptr_t, flag C.uint32_t) C.int {
+//export hsAclHostGetDevicePointer
+func hsAclHostGetDevicePointer(me C.uint32_t, address C.uintptr_t, result *C.uintptr_t, flag C.uint32_t) C.int {
 	return call(me, func(*caller) error {
 		switch {
 		case flag != 0:
@@ -230,8 +230,8 @@ func lookalikeHostGetDevicePointer(me C.uint32_t, address C.uintptr_t, result *C
 	})
 }
 
-//export lookalikeMemTouch
-func lookalikeMemTouch(me C.uint32_t, address C.uintptr_t) C.int {
+//export hsAclMemTouch
+func hsAclMemTouch(me C.uint32_t, address C.uintptr_t) C.int {
 	return call(me, func(*caller) error {
 		if address == 0 {
 			return missing("the pointer")
@@ -240,8 +240,8 @@ func lookalikeMemTouch(me C.uint32_t, address C.uintptr_t) C.int {
 	})
 }
 
-//export lookalikeValue
-func lookalikeValue(me C.uint32_t, address C.uintptr_t, value C.uint64_t, flag C.uint32_t, handle C.uintptr_t, write C.int) C.int {
+//export hsAclValue
+func hsAclValue(me C.uint32_t, address C.uintptr_t, value C.uint64_t, flag C.uint32_t, handle C.uintptr_t, write C.int) C.int {
 	return call(me, func(c *caller) error {
 		if address == 0 {
 			return missing("the pointer")

@@ -31,8 +31,8 @@ func notifyOf(handle C.uintptr_t) (*notify, error) {
 	return nil, refuse(invalidHandle, "no notify has the handle %#x", handle)
 }
 
-//export lookalikeCreateNotify
-func lookalikeCreateNotify(me C.uint32_t, handle *C.uintptr_t, flag C.uint64_t) C.int {
+//export hsAclCreateNotify
+func hsAclCreateNotify(me C.uint32_t, handle *C.uintptr_t, flag C.uint64_t) C.int {
 	return call(me, func(c *caller) error {
 		if handle == nil {
 			return missing("the notify")
@@ -77,8 +77,8 @@ func at(me C.uint32_t, handle, where C.uintptr_t, f func(c *caller, n *notify, s
 	})
 }
 
-//export lookalikeDestroyNotify
-func lookalikeDestroyNotify(me C.uint32_t, handle C.uintptr_t) C.int {
+//export hsAclDestroyNotify
+func hsAclDestroyNotify(me C.uint32_t, handle C.uintptr_t) C.int {
 	return call(me, func(c *caller) error {
 		n, err := notifyOf(handle)
 		if err != nil {
@@ -96,15 +96,15 @@ func lookalikeDestroyNotify(me C.uint32_t, handle C.uintptr_t) C.int {
 	})
 }
 
-//export lookalikeRecordNotify
-func lookalikeRecordNotify(me C.uint32_t, handle, where C.uintptr_t) C.int {
+//export hsAclRecordNotify
+func hsAclRecordNotify(me C.uint32_t, handle, where C.uintptr_t) C.int {
 	return at(me, handle, where, func(c *caller, n *notify, s *stream) error {
 		return s.Record(c.t, n.Event)
 	})
 }
 
-//export lookalikeWaitAndResetNotify
-func lookalikeWaitAndResetNotify(me C.uint32_t, handle, where C.uintptr_t, seconds C.uint32_t) C.int {
+//export hsAclWaitAndResetNotify
+func hsAclWaitAndResetNotify(me C.uint32_t, handle, where C.uintptr_t, seconds C.uint32_t) C.int {
 	return at(me, handle, where, func(c *caller, n *notify, s *stream) error {
 		// What refuses the stream's work does so before another wait can come behind this one.
 		if err := s.Nop(c.t); err != nil {
@@ -186,8 +186,8 @@ func (n *notify) pass(t *hal.Thread, d *hal.Device, before, next *hal.Event) {
 	_ = s.Close(t) // what is pending still runs
 }
 
-//export lookalikeNotifyBatchReset
-func lookalikeNotifyBatchReset(me C.uint32_t, handles *C.uintptr_t, count C.size_t) C.int {
+//export hsAclNotifyBatchReset
+func hsAclNotifyBatchReset(me C.uint32_t, handles *C.uintptr_t, count C.size_t) C.int {
 	return call(me, func(c *caller) error {
 		if handles == nil {
 			return missing("the list")
@@ -214,8 +214,8 @@ func lookalikeNotifyBatchReset(me C.uint32_t, handles *C.uintptr_t, count C.size
 	})
 }
 
-//export lookalikeGetNotifyId
-func lookalikeGetNotifyId(me C.uint32_t, handle C.uintptr_t, id *C.uint32_t) C.int {
+//export hsAclGetNotifyId
+func hsAclGetNotifyId(me C.uint32_t, handle C.uintptr_t, id *C.uint32_t) C.int {
 	return call(me, func(*caller) error {
 		if id == nil {
 			return missing("the number")

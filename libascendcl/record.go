@@ -1,5 +1,6 @@
 package main
 
+// #include "process.h"
 // #include "thread.h"
 import "C"
 
@@ -14,7 +15,7 @@ import (
 
 // useSites makes calls keep their stacks, and listeners get their numbers.
 func useSites(rt *hal.Runtime) {
-	C.lookalike_stacks = 1
+	C.hs_acl_stacks = 1
 	rt.SetSites(site)
 }
 
@@ -48,15 +49,15 @@ func tools(rt *hal.Runtime) error {
 		}
 	}
 	if sanitizing != nil || recording.path != "" {
-		C.lookalike_report_at_exit()
+		C.hs_acl_report_at_exit()
 	}
 	return nil
 }
 
-// lookalikeEnds is called at the end of the process: it returns how much the sanitizer has found.
+// hsAclEnds is called at the end of the process: it returns how much the sanitizer has found.
 //
-//export lookalikeEnds
-func lookalikeEnds() C.int {
+//export hsAclEnds
+func hsAclEnds() C.int {
 	found := report()
 	if recording.path != "" {
 		if err := writeRecord(recording.rt); err != nil {

@@ -29,7 +29,7 @@ func schedule(rt *hal.Runtime) error {
 
 // threadNow returns the calling thread's number, and whether it runs functions of streams.
 func threadNow() (id uint64, inside bool) {
-	number := C.lookalike_self_number()
+	number := C.hs_acl_self_number()
 	if number == 0 {
 		return 0, false // not a thread of the program
 	}

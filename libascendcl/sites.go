@@ -9,11 +9,11 @@ import (
 )
 
 // stack is where a call of the library was made: return addresses in the program, the innermost first.
-type stack [C.LOOKALIKE_STACK]uintptr
+type stack [C.HS_ACL_STACK]uintptr
 
 // stackNow returns the stack of the call that is in progress on the calling thread.
 func stackNow() (s stack) {
-	C.lookalike_self_stack((*C.uintptr_t)(unsafe.Pointer(&s[0])))
+	C.hs_acl_self_stack((*C.uintptr_t)(unsafe.Pointer(&s[0])))
 	return s
 }
 

@@ -1,5 +1,7 @@
 package main
 
+// #include "callback.h"
+// #include "symbols.h"
 // #include "thread.h"
 import "C"
 
@@ -40,8 +42,8 @@ type waiting struct {
 	until time.Time // the end of its limit, zero without one
 }
 
-// errWaits says that the calling thread goes on waiting in lookalikeGoOn.
-var errWaits = refuse(C.LOOKALIKE_WAITS, "waits")
+// errWaits says that the calling thread goes on waiting in hsAclGoOn.
+var errWaits = refuse(C.HS_ACL_WAITS, "waits")
 
 // wait waits for a point, for at most limit nanoseconds, and then returns what then returns. Where it has no limit and
 // never ends, code is that of the report.
@@ -67,8 +69,8 @@ func (c *caller) waitUntil(until time.Time, rt *hal.Runtime, p driver.Point, cod
 	return errWaits
 }
 
-//export lookalikeGoOn
-func lookalikeGoOn(me C.uint32_t) C.int {
+//export hsAclGoOn
+func hsAclGoOn(me C.uint32_t) C.int {
 	c := callerOf(me)
 	w := c.waiting
 	c.waiting = nil
@@ -178,7 +180,7 @@ func (l *look) numberOf(t *hal.Thread) uint64 {
 	return 0
 }
 
-func signalMayCome() bool { return C.lookalike_handles_signals() != 0 }
+func signalMayCome() bool { return C.hs_acl_handles_signals() != 0 }
 
 // judge returns the report for a thread that can never go on, "" if it may.
 func (l *look) judge(me uint64) string {
@@ -285,7 +287,7 @@ func (l *look) title(p stall.Party) string {
 
 // functionOf names the function that a thread runs.
 func functionOf(thread uint64) string {
-	f := frameAt(uintptr(C.lookalike_function_of(C.uint32_t(thread))))
+	f := frameAt(uintptr(C.hs_acl_function_of(C.uint32_t(thread))))
 	if f.Function == "" {
 		return f.text()
 	}

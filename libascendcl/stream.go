@@ -1,7 +1,6 @@
 package main
 
 // #include "acl/acl_rt_types.h"
-// #include "known.h"
 import "C"
 
 import (
@@ -73,8 +72,8 @@ func left(d *hal.Device) int {
 	return max(0, n)
 }
 
-//export lookalikeCreateStream
-func lookalikeCreateStream(me C.uint32_t, handle *C.uintptr_t, priority, flags C.uint32_t) C.int {
+//export hsAclCreateStream
+func hsAclCreateStream(me C.uint32_t, handle *C.uintptr_t, priority, flags C.uint32_t) C.int {
 	return call(me, func(c *caller) error {
 		if handle == nil {
 			return missing("the stream")
@@ -93,16 +92,14 @@ func lookalikeCreateStream(me C.uint32_t, handle *C.uintptr_t, priority, flags C
 		asked := min(uint32(priority), leastPriority)
 		s, err := now.NewStream(c.t, hal.StreamOptions{Priority: int(asked) - leastPriority})
 		if err == nil {
-			made := add(&stream{Stream: s, flags: uint32(flags) & keptFlags, asked: asked})
-			showStream(made, contextOf(now).handle, s)
-			*handle = C.uintptr_t(made)
+			*handle = C.uintptr_t(add(&stream{Stream: s, flags: uint32(flags) & keptFlags, asked: asked}))
 		}
 		return err
 	})
 }
 
-//export lookalikeDestroyStream
-func lookalikeDestroyStream(me C.uint32_t, handle C.uintptr_t, drop C.int) C.int {
+//export hsAclDestroyStream
+func hsAclDestroyStream(me C.uint32_t, handle C.uintptr_t, drop C.int) C.int {
 	return call(me, func(c *caller) error {
 		if handle == 0 {
 			return missing("the stream")
@@ -146,8 +143,8 @@ func lookalikeDestroyStream(me C.uint32_t, handle C.uintptr_t, drop C.int) C.int
 	})
 }
 
-//export lookalikeSynchronizeStream
-func lookalikeSynchronizeStream(me C.uint32_t, handle C.uintptr_t, ms C.int32_t) C.int {
+//export hsAclSynchronizeStream
+func hsAclSynchronizeStream(me C.uint32_t, handle C.uintptr_t, ms C.int32_t) C.int {
 	return on(me, handle, func(c *caller, s *stream) error {
 		limit, err := limitOf(ms)
 		if err != nil {
@@ -178,15 +175,13 @@ func (c *caller) synchronize(s *hal.Stream, limit int64, ms C.int32_t, explain f
 	}, own...)
 }
 
-//export lookalikeStreamQuery
-func lookalikeStreamQuery(me C.uint32_t, handle C.uintptr_t, status *C.int32_t) C.int {
+//export hsAclStreamQuery
+func hsAclStreamQuery(me C.uint32_t, handle C.uintptr_t, status *C.int32_t) C.int {
 	return on(me, handle, func(c *caller, s *stream) error {
 		if status == nil {
 			return missing("the status")
 		}
 		done, err := s.Query(c.t)
-		// A synchronize in C may have seen the end of all functions before the core does.
-		done = done || err == nil && C.lookalike_functions_done(C.uint64_t(handle)) == 1
 		if err == nil {
 			*status = C.ACL_STREAM_STATUS_NOT_READY
 			if done {
@@ -197,8 +192,8 @@ func lookalikeStreamQuery(me C.uint32_t, handle C.uintptr_t, status *C.int32_t) 
 	})
 }
 
-//export lookalikeStreamAbort
-func lookalikeStreamAbort(me C.uint32_t, handle C.uintptr_t) C.int {
+//export hsAclStreamAbort
+func hsAclStreamAbort(me C.uint32_t, handle C.uintptr_t) C.int {
 	return on(me, handle, func(c *caller, s *stream) error {
 		s.byDevice.Store(false)
 		_, err := s.Abort(c.t)
@@ -206,8 +201,8 @@ func lookalikeStreamAbort(me C.uint32_t, handle C.uintptr_t) C.int {
 	})
 }
 
-//export lookalikeStreamWaitEvent
-func lookalikeStreamWaitEvent(me C.uint32_t, handle, marker C.uintptr_t, seconds C.int32_t, standing C.int) C.int {
+//export hsAclStreamWaitEvent
+func hsAclStreamWaitEvent(me C.uint32_t, handle, marker C.uintptr_t, seconds C.int32_t, standing C.int) C.int {
 	return on(me, handle, func(c *caller, s *stream) error {
 		e, err := eventOf(marker)
 		if err == nil {
@@ -232,23 +227,23 @@ func lookalikeStreamWaitEvent(me C.uint32_t, handle, marker C.uintptr_t, seconds
 	}, kindCode{driver.Unrecorded, paramInvalid})
 }
 
-//export lookalikeSetOpWaitTimeout
-func lookalikeSetOpWaitTimeout(_, seconds C.uint32_t) C.int {
+//export hsAclSetOpWaitTimeout
+func hsAclSetOpWaitTimeout(_, seconds C.uint32_t) C.int {
 	session.mu.Lock()
 	defer session.mu.Unlock()
 	session.limit = uint32(seconds)
 	return success
 }
 
-// What lookalikeStreamFigure returns.
+// What hsAclStreamFigure returns.
 const (
 	streamID = iota
 	streamPriority
 	streamFlags
 )
 
-//export lookalikeStreamFigure
-func lookalikeStreamFigure(me C.uint32_t, handle C.uintptr_t, which C.int, figure *C.uint32_t) C.int {
+//export hsAclStreamFigure
+func hsAclStreamFigure(me C.uint32_t, handle C.uintptr_t, which C.int, figure *C.uint32_t) C.int {
 	return on(me, handle, func(_ *caller, s *stream) error {
 		if figure == nil {
 			return missing("the number")
@@ -273,8 +268,8 @@ func (s *stream) priority() uint32 {
 	return s.asked
 }
 
-//export lookalikeGetStreamAvailableNum
-func lookalikeGetStreamAvailableNum(me C.uint32_t, count *C.uint32_t) C.int {
+//export hsAclGetStreamAvailableNum
+func hsAclGetStreamAvailableNum(me C.uint32_t, count *C.uint32_t) C.int {
 	return call(me, func(c *caller) error {
 		if count == nil {
 			return missing("the count")
@@ -287,8 +282,8 @@ func lookalikeGetStreamAvailableNum(me C.uint32_t, count *C.uint32_t) C.int {
 	})
 }
 
-//export lookalikeSetStreamAttribute
-func lookalikeSetStreamAttribute(me C.uint32_t, handle C.uintptr_t, attribute C.int32_t, value C.uint64_t) C.int {
+//export hsAclSetStreamAttribute
+func hsAclSetStreamAttribute(me C.uint32_t, handle C.uintptr_t, attribute C.int32_t, value C.uint64_t) C.int {
 	return on(me, handle, func(c *caller, s *stream) error {
 		switch attribute {
 		case C.ACL_STREAM_ATTR_FAILURE_MODE, C.ACL_STREAM_ATTR_FLOAT_OVERFLOW_CHECK, C.ACL_STREAM_ATTR_USER_CUSTOM_TAG,
@@ -317,8 +312,8 @@ func lookalikeSetStreamAttribute(me C.uint32_t, handle C.uintptr_t, attribute C.
 	})
 }
 
-//export lookalikeGetStreamAttribute
-func lookalikeGetStreamAttribute(me C.uint32_t, handle C.uintptr_t, attribute C.int32_t, value *C.uint64_t) C.int {
+//export hsAclGetStreamAttribute
+func hsAclGetStreamAttribute(me C.uint32_t, handle C.uintptr_t, attribute C.int32_t, value *C.uint64_t) C.int {
 	return on(me, handle, func(_ *caller, s *stream) error {
 		s.mu.Lock()
 		defer s.mu.Unlock()

@@ -1,21 +1,19 @@
-/* Threads of the program, and those that run its functions. */
+/* Threads of the program: who calls, and from where. */
 #define _GNU_SOURCE
 #include "thread.h"
 
+#include <execinfo.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "_cgo_export.h"
 #include "acl/acl_rt.h"
-#include "known.h"
 
-_Thread_local lookalike_thread lookalike_self;
-int lookalike_forked, lookalike_stacks;
-uintptr_t lookalike_running[LOOKALIKE_RUNNERS];
-char lookalike_order;
+_Thread_local hs_acl_thread hs_acl_self;
+int hs_acl_forked, hs_acl_stacks;
+char hs_acl_order;
 
 static pthread_key_t ending;
 static pthread_mutex_t ended_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -25,7 +23,7 @@ static size_t ended_count, ended_room;
 /* Go is not entered here: its own end of the thread may have come before. */
 static void thread_ends(void *number)
 {
-    if (lookalike_forked) return;
+    if (hs_acl_forked) return;
     pthread_mutex_lock(&ended_lock);
     if (ended_count == ended_room) {
         size_t room = ended_room ? ended_room * 2 : 64;
@@ -34,14 +32,13 @@ static void thread_ends(void *number)
     }
     if (ended_count < ended_room) ended[ended_count++] = (uint32_t)(uintptr_t)number;
     pthread_mutex_unlock(&ended_lock);
-    lookalike_self.context = 0;
-    lookalike_self.depth = 0;
-    free(lookalike_self.stack);
-    lookalike_self.stack = NULL;
-    lookalike_self.number = 0; /* a later destructor of the program may call again */
+    hs_acl_self.depth = 0;
+    free(hs_acl_self.stack);
+    hs_acl_self.stack = NULL;
+    hs_acl_self.number = 0; /* a later destructor of the program may call again */
 }
 
-uint32_t lookalike_next_ended(void)
+uint32_t hs_acl_next_ended(void)
 {
     pthread_mutex_lock(&ended_lock);
     uint32_t number = ended_count > 0 ? ended[--ended_count] : 0;
@@ -49,9 +46,9 @@ uint32_t lookalike_next_ended(void)
     return number;
 }
 
-void lookalike_watch_end(uint32_t number) { pthread_setspecific(ending, (void *)(uintptr_t)number); }
+void hs_acl_watch_end(uint32_t number) { pthread_setspecific(ending, (void *)(uintptr_t)number); }
 
-static void in_child(void) { lookalike_forked = 1; }
+static void in_child(void) { hs_acl_forked = 1; }
 
 __attribute__((constructor)) static void prepare(void)
 {
@@ -59,69 +56,38 @@ __attribute__((constructor)) static void prepare(void)
     pthread_atfork(NULL, NULL, in_child);
 }
 
-int lookalike_enter(const char *function, void *here)
+int hs_acl_enter(const char *function, void *here)
 {
-    if (__builtin_expect(lookalike_forked, 0)) return ACL_ERROR_RT_DEV_SETUP_ERROR;
-    lookalike_self.function = function;
-    lookalike_self.here = (uintptr_t)here;
-    lookalike_self.depth = 0;
-    if (__builtin_expect(lookalike_stacks, 0)) lookalike_note_stack();
-    lookalike_come_before();
-    if (__builtin_expect(lookalike_self.number == 0, 0)) lookalike_self.number = lookalikeRegister();
+    if (__builtin_expect(hs_acl_forked, 0)) return ACL_ERROR_RT_DEV_SETUP_ERROR;
+    hs_acl_self.function = function;
+    hs_acl_self.here = (uintptr_t)here;
+    hs_acl_self.depth = 0;
+    if (__builtin_expect(hs_acl_stacks, 0)) hs_acl_note_stack();
+    hs_acl_come_before();
+    if (__builtin_expect(hs_acl_self.number == 0, 0)) hs_acl_self.number = hsAclRegister();
     return 0;
 }
 
-uint64_t lookalike_ident(void) { return (uint64_t)pthread_self(); }
-int lookalike_system_number(void) { return (int)syscall(SYS_gettid); }
-uint32_t lookalike_self_number(void) { return lookalike_self.number; }
-const char *lookalike_self_function(void) { return lookalike_self.function; }
-void lookalike_set_context(uint64_t handle) { lookalike_self.context = handle; }
+uint64_t hs_acl_ident(void) { return (uint64_t)pthread_self(); }
+int hs_acl_system_number(void) { return (int)syscall(SYS_gettid); }
+uint32_t hs_acl_self_number(void) { return hs_acl_self.number; }
+const char *hs_acl_self_function(void) { return hs_acl_self.function; }
 
-/* Runs functions of streams until the runtime has enough threads. */
-static void *work(void *unused)
+void hs_acl_note_stack(void)
 {
-    (void)unused;
-    if (lookalike_enter("", NULL)) return NULL;
-    uintptr_t function, argument;
-    lookalike_burst *burst;
-    int more = lookalikeNextFunction(ME, LOOKALIKE_NOTHING, &function, &argument, &burst);
-    while (more) {
-        if (burst == NULL) {
-            lookalike_run(function, argument, 0);
-            more = lookalikeNextFunction(ME, LOOKALIKE_RAN, &function, &argument, &burst);
-        } else if (lookalike_burst_run(burst)) {
-            lookalike_burst *ended = burst;
-            more = lookalikeNextFunction(ME, LOOKALIKE_RAN, &function, &argument, &burst);
-            lookalike_burst_end(ended);
-        } else {
-            more = lookalikeNextFunction(ME, LOOKALIKE_YIELDS, &function, &argument, &burst);
-        }
-    }
-    return NULL;
+    enum { OWN = 8 }; /* frames of the library, below the program's */
+    void *found[HS_ACL_STACK + OWN];
+    int count = backtrace(found, HS_ACL_STACK + OWN), first = 0;
+    while (first < count && (uintptr_t)found[first] != hs_acl_self.here) first++;
+    hs_acl_self.depth = 0;
+    if (hs_acl_self.stack == NULL) hs_acl_self.stack = calloc(HS_ACL_STACK, sizeof *hs_acl_self.stack);
+    if (hs_acl_self.stack == NULL) return;
+    for (int i = first; i < count && hs_acl_self.depth < HS_ACL_STACK; i++)
+        hs_acl_self.stack[hs_acl_self.depth++] = (uintptr_t)found[i];
 }
 
-int lookalike_start_worker(void)
+void hs_acl_self_stack(uintptr_t *into)
 {
-    pthread_attr_t attributes;
-    if (pthread_attr_init(&attributes)) return 0;
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    /* Signals of the process are for the program's own threads. */
-    sigset_t blocked, before;
-    sigfillset(&blocked);
-    for (const int *s = (const int[]){SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGURG, SIGPROF, 0}; *s; s++)
-        sigdelset(&blocked, *s);
-    pthread_sigmask(SIG_BLOCK, &blocked, &before);
-    pthread_t thread;
-    int failed = pthread_create(&thread, &attributes, work, NULL);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attributes);
-    return !failed;
-}
-
-void lookalike_call(uintptr_t function, uintptr_t argument) { ((void (*)(void *))function)((void *)argument); }
-
-void lookalike_report(uintptr_t callback, uint32_t thread, uint32_t device, uint32_t stream, uint32_t code)
-{
-    lookalike_failure failure = {thread, device, stream, code};
-    ((aclrtExceptionInfoCallback)callback)((aclrtExceptionInfo *)&failure);
+    if (hs_acl_self.depth == 0) into[0] = hs_acl_self.here;
+    for (uint32_t i = 0; i < hs_acl_self.depth; i++) into[i] = hs_acl_self.stack[i];
 }

@@ -1,33 +1,31 @@
-/* What the C files share: who calls, and from where. */
-#ifndef LOOKALIKE_THREAD_H
-#define LOOKALIKE_THREAD_H
+/* Who calls, and from where. */
+#ifndef HS_ACL_THREAD_H
+#define HS_ACL_THREAD_H
 
 #include <stddef.h>
 #include <stdint.h>
 
 #pragma GCC visibility push(hidden)
 
-enum { LOOKALIKE_STACK = 24 }; /* places of the program that are kept of a call */
+enum { HS_ACL_STACK = 24 }; /* places of the program that are kept of a call */
 
 /* The calling thread. `number` is its place in Go's table, 0 before its first call. */
-typedef struct lookalike_thread {
+typedef struct hs_acl_thread {
     uint32_t number;
     const char *function; /* the name of the call of the program that is in progress */
     uintptr_t here;       /* and where it returns to */
     uint32_t depth;       /* of its stack, 0 if only the innermost place is known */
-    uintptr_t *stack;     /* of LOOKALIKE_STACK places, NULL before the first one is kept */
-    uint64_t context;     /* the handle of its current context, 0 for none */
-    int inside;           /* it runs a function of a stream, which may not call the library */
-} lookalike_thread;
+    uintptr_t *stack;     /* of HS_ACL_STACK places, NULL before the first one is kept */
+} hs_acl_thread;
 /* It is small enough for the room that the C library keeps for libraries that are loaded late, so it can be reached
  * without a call. */
-extern _Thread_local lookalike_thread lookalike_self __attribute__((tls_model("initial-exec")));
+extern _Thread_local hs_acl_thread hs_acl_self __attribute__((tls_model("initial-exec")));
 
 /* 1 in a forked child, where nothing of the runtime works. */
-extern int lookalike_forked;
+extern int hs_acl_forked;
 
 /* Begins a call: the code to return at once, 0 if it can go on. */
-int lookalike_enter(const char *function, void *here);
+int hs_acl_enter(const char *function, void *here);
 
 /* ThreadSanitizer's, in programs that are compiled with it: it does not see what Go orders, so the C
  * half says that each call and each function comes behind those that ended before. */
@@ -35,94 +33,66 @@ extern void __tsan_acquire(void *address) __attribute__((weak, visibility("defau
 extern void __tsan_release(void *address) __attribute__((weak, visibility("default")));
 
 /* Numbers of threads that ended, for the next thread that is entered; 0 for none. */
-uint32_t lookalike_next_ended(void);
+uint32_t hs_acl_next_ended(void);
 /* Makes the calling thread give its number back when it ends. */
-void lookalike_watch_end(uint32_t number);
+void hs_acl_watch_end(uint32_t number);
 /* What pthread_self returns on the calling thread. */
-uint64_t lookalike_ident(void);
+uint64_t hs_acl_ident(void);
 /* The system's number of the calling thread, and its place in Go's table, 0 without one. */
-int lookalike_system_number(void);
-uint32_t lookalike_self_number(void);
+int hs_acl_system_number(void);
+uint32_t hs_acl_self_number(void);
 /* The name of the call that is in progress on the calling thread. */
-const char *lookalike_self_function(void);
-void lookalike_set_context(uint64_t handle);
-/* The file of the code at an address, with malloc, and where it lies in memory; NULL if it is unknown. */
-char *lookalike_module(uintptr_t address, uintptr_t *base);
-/* The name of a C++ function as its source has it, with malloc; NULL for other names, and where the program has no
- * library of C++. */
-char *lookalike_demangled(const char *name);
+const char *hs_acl_self_function(void);
 /* Keeps the stack of the call that is in progress. Called in C, as unwinding ends at frames of Go's. */
-void lookalike_note_stack(void);
+void hs_acl_note_stack(void);
 /* Copies it, or where it was not kept its innermost place. */
-void lookalike_self_stack(uintptr_t *into);
+void hs_acl_self_stack(uintptr_t *into);
 /* Not 0: each call keeps its stack. */
-extern int lookalike_stacks;
-/* Makes the end of the process call lookalikeEnds. */
-void lookalike_report_at_exit(void);
-
-/* Starts a thread that runs functions of streams, returns whether it could. */
-int lookalike_start_worker(void);
-/* Calls a function of a stream, which may call the library or not. */
-void lookalike_run(uintptr_t function, uintptr_t argument, int may_call);
-/* What such a thread did before it asks for the next function: nothing, it has run one, or it gives it back. */
-enum { LOOKALIKE_NOTHING, LOOKALIKE_RAN, LOOKALIKE_YIELDS };
-/* The functions that threads run, by the numbers of the threads modulo this; for reports. */
-enum { LOOKALIKE_RUNNERS = 4096 };
-extern uintptr_t lookalike_running[LOOKALIKE_RUNNERS];
-uintptr_t lookalike_function_of(uint32_t thread);
-int lookalike_handles_signals(void);
+extern int hs_acl_stacks;
 
 /* What Go returns where the caller's stack is to be kept before it goes on waiting. */
-enum { LOOKALIKE_WAITS = -1 };
+enum { HS_ACL_WAITS = -1 };
 
-/* Calls what the program registered for aclInit, with the text of its settings, which is freed later, and for
- * aclFinalize; returns the first code that is no success. */
-int lookalike_begun(char *text);
-int lookalike_ended(void);
-
-/* Calls a function of the program, which may call the library. */
-void lookalike_call(uintptr_t function, uintptr_t argument);
-
-/* Calls the program's callback with what failed. */
-typedef struct lookalike_failure {
-    uint32_t thread, device, stream, code;
-} lookalike_failure;
-void lookalike_report(uintptr_t callback, uint32_t thread, uint32_t device, uint32_t stream, uint32_t code);
-
-extern char lookalike_order;
-static inline void lookalike_come_before(void)
+extern char hs_acl_order;
+static inline void hs_acl_come_before(void)
 {
-    if (__builtin_expect(__tsan_release != NULL, 0)) __tsan_release(&lookalike_order);
+    if (__builtin_expect(__tsan_release != NULL, 0)) __tsan_release(&hs_acl_order);
 }
-static inline void lookalike_come_behind(void)
+static inline void hs_acl_come_behind(void)
 {
-    if (__builtin_expect(__tsan_acquire != NULL, 0)) __tsan_acquire(&lookalike_order);
+    if (__builtin_expect(__tsan_acquire != NULL, 0)) __tsan_acquire(&hs_acl_order);
 }
 
 #pragma GCC visibility pop
 
+/* The parameters of Go's functions: handles are numbers there. */
+#define HANDLE(pointer) ((uintptr_t)(pointer))
+#define OUT(pointer) ((uintptr_t *)(pointer))
+#define STATUS(pointer) ((int32_t *)(pointer))
+enum { FOREVER = -1 }; /* milliseconds */
+
 /* Calls a function of Go's with the caller's number as its first argument. */
 #define CALL(function, ...)                                                    \
     do {                                                                       \
-        int code = lookalike_enter(__func__, __builtin_return_address(0));     \
+        int code = hs_acl_enter(__func__, __builtin_return_address(0));     \
         if (code) return code;                                                 \
         code = function(__VA_ARGS__);                                          \
-        lookalike_come_behind();                                               \
+        hs_acl_come_behind();                                               \
         return code;                                                           \
     } while (0)
-#define ME lookalike_self.number
+#define ME hs_acl_self.number
 
 /* The same for a call that may wait for ever: a report of such a wait has the stack of the program. */
 #define WAIT(function, ...)                                                    \
     do {                                                                       \
-        int code = lookalike_enter(__func__, __builtin_return_address(0));     \
+        int code = hs_acl_enter(__func__, __builtin_return_address(0));     \
         if (code) return code;                                                 \
         code = function(__VA_ARGS__);                                          \
-        if (code == LOOKALIKE_WAITS) {                                         \
-            lookalike_note_stack();                                            \
-            code = lookalikeGoOn(ME);                                          \
+        if (code == HS_ACL_WAITS) {                                         \
+            hs_acl_note_stack();                                            \
+            code = hsAclGoOn(ME);                                          \
         }                                                                      \
-        lookalike_come_behind();                                               \
+        hs_acl_come_behind();                                               \
         return code;                                                           \
     } while (0)
 

@@ -1,11 +1,12 @@
-/* The functions of halstream.h: what can be answered from the words that the core
- * shares is answered here, everything else enters Go (api*.go). */
-#include "apicall.h"
+/* The functions of halstream.h. Each one checks its pointers and calls Go (api*.go), which decides. */
+#include "api.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "_cgo_export.h"
+#include "caller.h"
 #include "calls.h"
 #include "sites.h"
 #include "unstable.h"
@@ -15,8 +16,6 @@ extern void *PyGILState_GetThisThreadState(void) __attribute__((weak));
 
 enum { LISTENED = 1 }; /* a bit of *halstream_slow, see package status */
 
-halstream_known *halstream_known_chunks[KNOWN_CHUNKS];
-halstream_status halstream_idle_words;
 uint64_t halstream_generation;
 
 _Thread_local halstream_kept *halstream_mine;
@@ -46,7 +45,8 @@ void halstream_set_error(const char *text, size_t size)
     kept->error[size] = 0;
 }
 
-int api_refuse(int code, const char *text)
+/* Keeps the text of an error and returns its code. */
+static int api_refuse(int code, const char *text)
 {
     halstream_set_error(text, strlen(text));
     return code;
@@ -62,7 +62,8 @@ static int holds_lock(void)
     return current != NULL && current == PyGILState_GetThisThreadState();
 }
 
-int api_unusable(void)
+/* Why no call can do anything, 0 if it can. */
+static int api_unusable(void)
 {
     if (__builtin_expect(halstream_forked, 0))
         return api_refuse(HALSTREAM_FORKED, "this process was forked after halstream was loaded, and the runtime's threads "
@@ -72,7 +73,9 @@ int api_unusable(void)
     return 0;
 }
 
-int64_t api_enter(void)
+/* Begins a call that enters Go, and api_leave ends it. A thread without Python's lock counts as
+ * one that has released it: nothing of the core takes it then. */
+static int64_t api_enter(void)
 {
     int holds = holds_lock();
     if (holds) {
@@ -85,7 +88,7 @@ int64_t api_enter(void)
     return (int64_t)halstream_self.slot << WHO_SHIFT | holds;
 }
 
-int api_leave(int64_t who, int code)
+static int api_leave(int64_t who, int code)
 {
     if (who & WHO_HOLDS) {
         halstream_self.direct = 0;
@@ -96,146 +99,343 @@ int api_leave(int64_t who, int code)
     return code;
 }
 
-int api_in_function(void)
+/* The error of a call by a function that runs on a stream. */
+static int api_in_function(void)
 {
     return api_refuse(HALSTREAM_IN_HOST_FUNCTION, "a function that runs on a stream may not call the runtime (the vendors "
                                               "forbid it: it would wait for itself); return first");
 }
 
+/* Calls a function of Go's with the caller as its first argument. */
+#define ENTER_GO(call)                                                                                                 \
+    do {                                                                                                               \
+        int code = api_unusable();                                                                                     \
+        if (code) return code;                                                                                         \
+        if (__builtin_expect(halstream_self.native, 0)) return api_in_function();                                      \
+        int64_t who = api_enter();                                                                                     \
+        return api_leave(who, call);                                                                                   \
+    } while (0)
+#define NEED(pointer)                                                                                                  \
+    if ((pointer) == NULL) return api_refuse(HALSTREAM_INVALID_VALUE, #pointer " is NULL")
 
-/* -- what needs no Go -- */
-
-static inline halstream_known *known(halstream_id id)
+static int api_device_count(int32_t *count)
 {
-    uint32_t slot = (uint32_t)(id >> 4) & ((1u << 24) - 1);
-    halstream_known *chunk = __atomic_load_n(&halstream_known_chunks[slot >> KNOWN_CHUNK_BITS], __ATOMIC_ACQUIRE);
-    if (chunk == NULL) return NULL;
-    halstream_known *k = &chunk[slot & ((1u << KNOWN_CHUNK_BITS) - 1)];
-    return __atomic_load_n(&k->id, __ATOMIC_ACQUIRE) == id && id != 0 ? k : NULL;
+    NEED(count);
+    ENTER_GO(halstreamDeviceCount(who, count));
 }
 
-/* No listener, no schedule and no function of a stream is to be considered. */
-static inline int fast(void)
+static int api_device_name(int32_t device, char *text, size_t room)
 {
-    return __atomic_load_n(halstream_slow, __ATOMIC_ACQUIRE) == 0 && !halstream_self.inside && !halstream_self.native;
+    NEED(text);
+    if (room == 0) return api_refuse(HALSTREAM_INVALID_VALUE, "there is no room for a name");
+    ENTER_GO(halstreamDeviceName(who, device, text, room));
 }
 
-static inline int special(const halstream_status *w) { return __atomic_load_n(&w->special, __ATOMIC_ACQUIRE) != 0; }
-
-/* The words of an open stream with nothing special about it, NULL if it is none. */
-static inline const halstream_status *plain_stream(halstream_id stream)
+static int api_device_memory(int32_t device, uint64_t *free_bytes, uint64_t *total_bytes)
 {
-    halstream_known *k = known(stream);
-    if (k == NULL) return NULL;
-    const halstream_status *w = __atomic_load_n(&k->words, __ATOMIC_ACQUIRE);
-    if (w == NULL || __atomic_load_n(&w->id, __ATOMIC_ACQUIRE) != (uint64_t)stream || special(w)) return NULL;
-    return w;
+    NEED(free_bytes);
+    NEED(total_bytes);
+    ENTER_GO(halstreamDeviceMemory(who, device, free_bytes, total_bytes));
 }
 
-static inline int idle(const halstream_status *w)
+static int api_device_synchronize(int32_t device, int64_t timeout_ns)
 {
-    uint64_t done = __atomic_load_n(&w->completed, __ATOMIC_ACQUIRE);
-    return done == __atomic_load_n(&w->submitted, __ATOMIC_ACQUIRE);
+    ENTER_GO(halstreamDeviceSynchronize(who, device, timeout_ns));
 }
 
-/* A record that is made now stands for the operations that were enqueued so far, and for nothing
- * else: the legacy default stream does not come first, and no function is added to the last one. */
-static inline int record_is_plain(const halstream_status *w)
+static int api_device_now(int32_t device, int64_t *ns)
 {
-    return __atomic_load_n(&w->growing, __ATOMIC_ACQUIRE) == 0 &&
-           (w->order == NULL || __atomic_load_n(w->order, __ATOMIC_ACQUIRE) == 0);
+    NEED(ns);
+    ENTER_GO(halstreamDeviceNow(who, device, ns));
 }
 
-/* 1 if the latest record of an event is known to be done, 0 if it is known not to be, -1 if only the
- * core can tell. */
-static inline int event_done(halstream_id event)
+static int api_stream_new(int32_t device, int32_t priority, uint32_t flags, halstream_id *stream)
 {
-    halstream_known *k = known(event);
-    if (k == NULL) return -1;
-    const halstream_status *w = __atomic_load_n(&k->words, __ATOMIC_ACQUIRE);
-    if (w == NULL) return -1;
-    uint64_t place = __atomic_load_n(&k->place, __ATOMIC_ACQUIRE);
-    int done = __atomic_load_n(&w->completed, __ATOMIC_ACQUIRE) >= place;
-    if (__atomic_load_n(&k->words, __ATOMIC_ACQUIRE) != w || __atomic_load_n(&k->id, __ATOMIC_ACQUIRE) != event) return -1;
-    return done;
+    NEED(stream);
+    ENTER_GO(halstreamStreamNew(who, device, priority, flags, stream));
 }
 
-static int api_event_record(halstream_id event, halstream_id stream)
+static int api_stream_default(int32_t device, halstream_id *stream)
 {
-    if (fast()) {
-        const halstream_status *w = plain_stream(stream);
-        halstream_known *k = known(event);
-        uint32_t unlocked = 0;
-        if (w != NULL && k != NULL && k->plain && k->ordinal == w->ordinal && record_is_plain(w) &&
-            __atomic_compare_exchange_n(&k->lock, &unlocked, 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
-            int open = __atomic_load_n(&k->id, __ATOMIC_ACQUIRE) == event; /* or the slot has another event now */
-            uint64_t place = __atomic_load_n(&w->submitted, __ATOMIC_ACQUIRE);
-            open = open && record_is_plain(w); /* or another thread has enqueued a function that others are added to */
-            if (open) {
-                __atomic_store_n(&k->words, NULL, __ATOMIC_RELEASE);
-                __atomic_store_n(&k->place, place, __ATOMIC_RELEASE);
-                __atomic_store_n(&k->stream, stream, __ATOMIC_RELEASE);
-                __atomic_store_n(&k->ahead, 1, __ATOMIC_RELEASE);
-                __atomic_store_n(&k->words, w, __ATOMIC_RELEASE);
-            }
-            __atomic_store_n(&k->lock, 0, __ATOMIC_RELEASE);
-            if (open) return HALSTREAM_OK;
-        }
+    NEED(stream);
+    ENTER_GO(halstreamStreamDefault(who, device, stream));
+}
+
+/* Numbers that releases of operations close are closed by the next call of the program. */
+static pthread_mutex_t late_lock = PTHREAD_MUTEX_INITIALIZER;
+static int64_t *late;
+size_t halstream_late;
+static size_t late_room;
+
+static int close_late(int64_t id)
+{
+    int code = HALSTREAM_OK;
+    pthread_mutex_lock(&late_lock);
+    if (halstream_late == late_room) {
+        size_t room = late_room ? late_room * 2 : 64;
+        int64_t *list = realloc(late, room * sizeof *list);
+        if (list == NULL) code = api_refuse(HALSTREAM_OUT_OF_MEMORY, "there is no memory to note what is to be closed");
+        else late = list, late_room = room;
     }
-    ENTER_GO(halstreamEventRecord(who, event, stream));
+    if (code == HALSTREAM_OK) {
+        late[halstream_late] = id;
+        __atomic_store_n(&halstream_late, halstream_late + 1, __ATOMIC_RELEASE);
+    }
+    pthread_mutex_unlock(&late_lock);
+    return code;
 }
+
+size_t halstream_take_late(int64_t *ids, size_t room)
+{
+    if (__atomic_load_n(&halstream_late, __ATOMIC_ACQUIRE) == 0) return 0;
+    pthread_mutex_lock(&late_lock);
+    size_t n = halstream_late < room ? halstream_late : room;
+    if (n > 0) {
+        memcpy(ids, late, n * sizeof *ids);
+        memmove(late, late + n, (halstream_late - n) * sizeof *late);
+        __atomic_store_n(&halstream_late, halstream_late - n, __ATOMIC_RELEASE);
+    }
+    pthread_mutex_unlock(&late_lock);
+    return n;
+}
+
+static int api_close(int64_t id, int kind)
+{
+    int code = api_unusable();
+    if (code) return code;
+    if (halstream_self.native) return close_late(id);
+    int64_t who = api_enter();
+    return api_leave(who, halstreamClose(who, id, kind));
+}
+
+static int api_stream_close(halstream_id stream) { return api_close(stream, 0); }
+static int api_event_close(halstream_id event) { return api_close(event, 1); }
+static int api_block_free(halstream_id block) { return api_close(block, 2); }
+
+static int api_stream_drain(halstream_id stream, int64_t timeout_ns)
+{
+    ENTER_GO(halstreamStreamDrain(who, stream, timeout_ns));
+}
+
+static int api_stream_capture(halstream_id stream, uint64_t *capture)
+{
+    NEED(capture);
+    ENTER_GO(halstreamStreamCapture(who, stream, capture));
+}
+
+static int api_stream_device(halstream_id stream, int32_t *device)
+{
+    NEED(device);
+    ENTER_GO(halstreamStreamDevice(who, stream, device));
+}
+
+static int api_stream_priority(halstream_id stream, int32_t *priority)
+{
+    NEED(priority);
+    ENTER_GO(halstreamStreamPriority(who, stream, priority));
+}
+
+static int api_stream_handle(halstream_id stream, uint64_t *handle)
+{
+    NEED(handle);
+    ENTER_GO(halstreamStreamHandle(who, stream, handle));
+}
+
+static int api_event_new(int32_t device, uint32_t flags, halstream_id *event)
+{
+    NEED(event);
+    ENTER_GO(halstreamEventNew(who, device, flags, event));
+}
+
+static int api_event_record_new(halstream_id stream, uint32_t flags, halstream_id *event)
+{
+    NEED(event);
+    ENTER_GO(halstreamEventRecordNew(who, stream, flags, event));
+}
+
+static int api_event_synchronize(halstream_id event, int64_t timeout_ns)
+{
+    ENTER_GO(halstreamEventSynchronize(who, event, timeout_ns));
+}
+
+static int api_event_elapsed(halstream_id start, halstream_id end, double *milliseconds)
+{
+    NEED(milliseconds);
+    ENTER_GO(halstreamEventElapsed(who, start, end, milliseconds));
+}
+
+static int api_event_record(halstream_id event, halstream_id stream) { ENTER_GO(halstreamEventRecord(who, event, stream)); }
 
 static int api_stream_wait_event(halstream_id stream, halstream_id event)
 {
-    if (fast() && event_done(event) == 1 && plain_stream(stream) != NULL) return HALSTREAM_OK;
     ENTER_GO(halstreamStreamWaitEvent(who, stream, event));
 }
 
 static int api_stream_wait_stream(halstream_id stream, halstream_id other)
 {
-    if (fast() && plain_stream(stream) != NULL) {
-        const halstream_status *o = plain_stream(other);
-        if (o != NULL && (stream == other || idle(o))) return HALSTREAM_OK;
-    }
     ENTER_GO(halstreamStreamWaitStream(who, stream, other));
 }
 
 static int api_stream_query(halstream_id stream, int *done)
 {
     NEED(done);
-    if (fast()) {
-        const halstream_status *w = plain_stream(stream);
-        if (w != NULL) {
-            int is_idle = idle(w);
-            if (!special(w)) {
-                *done = is_idle;
-                return HALSTREAM_OK;
-            }
-        }
-    }
     ENTER_GO(halstreamStreamQuery(who, stream, done));
 }
 
 static int api_stream_synchronize(halstream_id stream, int64_t timeout_ns)
 {
-    if (fast()) {
-        const halstream_status *w = plain_stream(stream);
-        if (w != NULL && idle(w) && !special(w)) return HALSTREAM_OK;
-    }
     ENTER_GO(halstreamStreamSynchronize(who, stream, timeout_ns));
 }
 
 static int api_event_query(halstream_id event, int *done)
 {
     NEED(done);
-    if (fast()) {
-        int known_done = event_done(event);
-        if (known_done >= 0) {
-            *done = known_done;
-            return HALSTREAM_OK;
-        }
-    }
     ENTER_GO(halstreamEventQuery(who, event, done));
+}
+
+/* An operation from enqueue until its release. */
+typedef struct operation {
+    int (*run)(void *argument, char *text, size_t room);
+    void (*release)(void *argument);
+    void *argument;
+} operation;
+
+int halstream_run_operation(void *pointer, char *text, size_t room)
+{
+    operation *o = pointer;
+    halstream_self.native++;
+    int failed = o->run(o->argument, text, room);
+    halstream_self.native--;
+    return failed;
+}
+
+void halstream_release_operation(void *pointer)
+{
+    operation *o = pointer;
+    if (o->release != NULL) {
+        halstream_self.native++;
+        o->release(o->argument);
+        halstream_self.native--;
+    }
+    free(o);
+}
+
+static int api_enqueue(halstream_id stream, const halstream_operation *given)
+{
+    NEED(given);
+    if (given->size < sizeof *given)
+        return api_refuse(HALSTREAM_INVALID_VALUE, "the size of the operation is not sizeof(halstream_operation)");
+    if (given->flags != 0) return api_refuse(HALSTREAM_INVALID_VALUE, "flags of an operation that do not exist are set");
+    if (given->run == NULL) return api_refuse(HALSTREAM_INVALID_VALUE, "the operation has no function to run");
+    if (given->count != 0 && given->ranges == NULL) return api_refuse(HALSTREAM_INVALID_VALUE, "the ranges are NULL");
+    int code = api_unusable();
+    if (code) return code;
+    if (halstream_self.native) return api_in_function();
+    operation *o = malloc(sizeof *o);
+    if (o == NULL) return api_refuse(HALSTREAM_OUT_OF_MEMORY, "there is no memory for an operation");
+    *o = (operation){given->run, given->release, given->argument};
+    int64_t who = api_enter();
+    code = halstreamEnqueue(who, stream, o, halstream_name(given->name), given->site, (void *)given->ranges,
+                            (int64_t)given->count);
+    if (code != HALSTREAM_OK) free(o);
+    return api_leave(who, code);
+}
+
+static int api_copy(halstream_id stream, uint64_t dst, uint64_t src, uint64_t bytes)
+{
+    ENTER_GO(halstreamCopy(who, stream, dst, 0, src, 0, bytes, 0));
+}
+
+static int api_copy_rows(halstream_id stream, uint64_t dst, uint64_t dst_pitch, uint64_t src, uint64_t src_pitch,
+                         uint64_t width, uint64_t height)
+{
+    if (height == 0) return HALSTREAM_OK;
+    ENTER_GO(halstreamCopy(who, stream, dst, dst_pitch, src, src_pitch, width, height));
+}
+
+static int api_fill(halstream_id stream, uint64_t dst, uint32_t value, uint32_t value_bytes, uint64_t count)
+{
+    ENTER_GO(halstreamFill(who, stream, dst, value, value_bytes, count));
+}
+
+static int api_nop(halstream_id stream) { ENTER_GO(halstreamNop(who, stream)); }
+
+static int api_delay(halstream_id stream, int64_t ns) { ENTER_GO(halstreamDelay(who, stream, ns)); }
+
+static int api_gate_new(halstream_id stream, halstream_id *gate)
+{
+    NEED(gate);
+    ENTER_GO(halstreamGateNew(who, stream, gate));
+}
+
+static int api_gate_open(halstream_id gate)
+{
+    int code = api_unusable();
+    if (code) return code;
+    int64_t who = api_enter(); /* functions on streams may call it */
+    return api_leave(who, halstreamGateOpen(who, gate));
+}
+
+static int api_block_new(halstream_id stream, uint64_t bytes, halstream_id *block, uint64_t *address)
+{
+    NEED(block);
+    NEED(address);
+    ENTER_GO(halstreamBlockNew(who, stream, bytes, 1, block, address));
+}
+
+static int api_block_new_in_order(halstream_id stream, uint64_t bytes, halstream_id *block, uint64_t *address)
+{
+    NEED(block);
+    NEED(address);
+    ENTER_GO(halstreamBlockNew(who, stream, bytes, 0, block, address));
+}
+
+static int api_block_new_host(uint64_t bytes, halstream_id *block, uint64_t *address)
+{
+    NEED(block);
+    NEED(address);
+    ENTER_GO(halstreamBlockNewHost(who, bytes, block, address));
+}
+
+static int api_block_record_stream(halstream_id block, halstream_id stream)
+{
+    ENTER_GO(halstreamBlockRecordStream(who, block, stream));
+}
+
+static int api_memory_stats(int32_t device, halstream_memory *stats)
+{
+    NEED(stats);
+    size_t size = stats->size;
+    if (size < offsetof(halstream_memory, reserved))
+        return api_refuse(HALSTREAM_INVALID_VALUE, "the size of the statistics is not sizeof(halstream_memory)");
+    halstream_memory all = {0};
+    int code = api_unusable();
+    if (code) return code;
+    if (halstream_self.native) return api_in_function();
+    int64_t who = api_enter();
+    code = api_leave(who, halstreamMemoryStats(who, device, &all));
+    if (code != HALSTREAM_OK) return code;
+    all.size = size < sizeof all ? size : sizeof all;
+    memcpy(stats, &all, all.size); /* a program that was compiled earlier has a shorter struct */
+    return HALSTREAM_OK;
+}
+
+static int api_memory_reset_peaks(int32_t device) { ENTER_GO(halstreamMemoryResetPeaks(who, device)); }
+
+static int api_memory_empty_cache(int32_t device) { ENTER_GO(halstreamMemoryEmptyCache(who, device)); }
+
+static int api_memory_kind(uint64_t address, int *kind, int32_t *device)
+{
+    NEED(kind);
+    NEED(device);
+    ENTER_GO(halstreamMemoryKind(who, address, kind, device));
+}
+
+static int api_host_access(uint64_t address, uint64_t bytes, uint32_t access)
+{
+    if (access == 0 || access > (HALSTREAM_READ | HALSTREAM_WRITE))
+        return api_refuse(HALSTREAM_INVALID_VALUE, "an access is to read (1), to write (2) or both (3)");
+    ENTER_GO(halstreamHostAccess(who, address, bytes, access));
 }
 
 static uint64_t api_generation(void) { return __atomic_load_n(&halstream_generation, __ATOMIC_ACQUIRE); }

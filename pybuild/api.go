@@ -25,7 +25,6 @@ import (
 type inUse struct {
 	rt      *hal.Runtime
 	legacy  []int64 // ids of the devices' legacy default streams
-	words   bool    // C may read how far streams are
 	counted []allocationCounts
 }
 
@@ -36,7 +35,7 @@ var current atomic.Pointer[inUse]
 
 // useForAPI makes r the runtime of the calls of halstream.h.
 func useForAPI(r *hal.Runtime) {
-	current.Store(&inUse{rt: r, legacy: legacyIDs, words: r.ReportsWaits(), counted: make([]allocationCounts, r.Devices())})
+	current.Store(&inUse{rt: r, legacy: legacyIDs, counted: make([]allocationCounts, r.Devices())})
 	atomic.AddUint64((*uint64)(unsafe.Pointer(&C.halstream_generation)), 1)
 }
 
@@ -170,7 +169,7 @@ func (c apiCall) event(id C.int64_t, op string) (*hal.Event, error) {
 	if !ok {
 		return nil, unknownError(int64(id), op, "event")
 	}
-	return e, catchUp(int64(id), e)
+	return e, nil
 }
 
 // apiSlice is how long a wait goes, in nanoseconds, without looking whether the

@@ -5,29 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "../hal/status/status.h"
 #include "../python/halstream/include/halstream.h"
-
-/* What C knows of the stream or the event in a slot of the table of objects, so that
- * it can answer calls without entering Go. Go has the same layout in known.go. Each
- * member is read and written atomically. Those that say where an event stands change
- * together while `lock` is 1; who only looks whether a record is done reads them without
- * it, and looks at `words` before and after. */
-typedef struct halstream_known {
-    int64_t id;                    /* 0: nothing */
-    const halstream_status *words; /* of the stream; of the event's latest record, NULL: ask the core */
-    uint64_t place;                /* of that record */
-    int64_t stream;                /* that it was made on, where ahead is 1 */
-    uint32_t ahead;                /* 1: the core does not know of the latest record */
-    int32_t ordinal;               /* of the event's device, -1 before its first record */
-    uint32_t plain;                /* C may record the event */
-    uint32_t lock;
-} halstream_known;
-
-enum { KNOWN_CHUNK_BITS = 10, KNOWN_CHUNKS = 1 << 14 };
-extern halstream_known *halstream_known_chunks[KNOWN_CHUNKS];
-/* The words of a stream that has nothing to do. */
-extern halstream_status halstream_idle_words;
 
 /* Who makes a call, for Go: the slot of the thread above, and whether it holds Python's lock. */
 enum { WHO_HOLDS = 1, WHO_SHIFT = 1 };

@@ -78,8 +78,8 @@ func TestC5_a_number_that_is_given_up_is_closed(t *testing.T) {
 	require.Equal(t, capi.Closed, r.Code)
 }
 
-// A record that C made without the core is known to the functions for Python, too.
-func TestC5_records_without_the_core_are_seen_by_all(t *testing.T) {
+// The functions for Python and those of halstream.h see each other's records.
+func TestC5_a_record_is_seen_through_both_interfaces(t *testing.T) {
 	openForAPI(t)
 	s, r := capi.StreamNew(0)
 	done(t, r)

@@ -81,9 +81,7 @@ func halstreamStreamNew(who C.int64_t, ordinal, priority C.int32_t, flags C.uint
 	if err != nil {
 		return result(err)
 	}
-	made := insert(s)
-	showStream(made, s)
-	*id = C.int64_t(made)
+	*id = C.int64_t(insert(s))
 	return C.HALSTREAM_OK
 }
 
@@ -144,7 +142,6 @@ func halstreamStreamQuery(who, id C.int64_t, done *C.int) C.int {
 	if err != nil {
 		return result(err)
 	}
-	showStream(int64(id), s)
 	ok, err := s.Query(c.t)
 	if err == nil {
 		*done = C.int(truth(ok))
@@ -224,8 +221,6 @@ func halstreamStreamWaitStream(who, id, other C.int64_t) C.int {
 	if err != nil {
 		return result(err)
 	}
-	showStream(int64(id), s)
-	showStream(int64(other), o)
 	return c.enqueued(s, s.WaitStream(c.t, o))
 }
 
@@ -248,9 +243,7 @@ func halstreamEventNew(who C.int64_t, ordinal C.int32_t, flags C.uint32_t, id *C
 	if err != nil {
 		return result(err)
 	}
-	made := insert(e)
-	showEvent(made, e, int(ordinal))
-	*id = C.int64_t(made)
+	*id = C.int64_t(insert(e))
 	return C.HALSTREAM_OK
 }
 
@@ -272,12 +265,7 @@ func halstreamEventRecord(who, id, streamID C.int64_t) C.int {
 	if err != nil {
 		return result(err)
 	}
-	showStream(int64(streamID), s)
-	err = s.Record(c.t, e)
-	if mayHaveRecorded(s, err) {
-		showRecord(int64(id), e)
-	}
-	return c.enqueued(s, err)
+	return c.enqueued(s, s.Record(c.t, e))
 }
 
 //export halstreamEventRecordNew
@@ -300,10 +288,7 @@ func halstreamEventRecordNew(who, streamID C.int64_t, flags C.uint32_t, id *C.in
 		_ = e.Close(nil)
 		return result(err)
 	}
-	made := insert(e)
-	showEvent(made, e, d.Ordinal())
-	showRecord(made, e)
-	*id = C.int64_t(made)
+	*id = C.int64_t(insert(e))
 	return c.enqueued(s, nil)
 }
 

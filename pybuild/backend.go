@@ -109,7 +109,6 @@ func adopt(r *hal.Runtime) {
 	}
 	followCheck(r)
 	useStatus(r)
-	usePressure(r)
 	useForAPI(r)
 	watch(r)
 	useGraphs(r)

@@ -76,7 +76,7 @@ typedef struct halstream_calls {
     int64_t (*event_captured)(int64_t ordinal, int64_t capture, int64_t number, int64_t flags);
     int64_t (*stream_wait_captured)(int64_t id, int64_t capture, int64_t number);
     int64_t (*capture_fill)(int64_t id, uint64_t dst, uint32_t value, uint32_t size, uint64_t count);
-    void (*bursts_released)(void); /* to be called after a reap that has returned 1 */
+    void (*calls_released)(void); /* to be called after a reap that has returned 1 */
 } halstream_calls;
 
 #define HALSTREAM_CALLS "halstream._halstream.calls" /* name of the capsule */
@@ -95,7 +95,7 @@ int halstream_capture_record(int64_t stream);
 int halstream_capture_wait(int64_t stream, uint64_t capture, uint64_t number);
 /* Adds a fill of so many elements of a size to the capture of a stream, and returns the number of that; 0 as above. */
 int64_t halstream_capture_fill(int64_t stream, uint64_t dst, uint32_t value, uint32_t size, uint64_t count);
-/* Frees what graphs have kept that were reaped, outside of Go: finalizers may call it. dispatchtable.c has it. */
-void halstream_bursts_released(void);
+/* Frees what graphs have kept that were reaped, outside of Go: finalizers may call it. dispatch.c has it. */
+void halstream_calls_released(void);
 
 #endif /* HALSTREAM_CALLS_H */

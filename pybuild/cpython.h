@@ -35,7 +35,7 @@ extern void PyErr_WriteUnraisable(object *o) __attribute__((weak));
 extern void *PyEval_SaveThread(void) __attribute__((weak));
 extern object *PyExc_TypeError __attribute__((weak));
 extern int PyException_SetTraceback(object *exception, object *traceback) __attribute__((weak));
-extern object *PyIter_Next(object *iterator) __attribute__((weak));
+extern object *PySequence_GetItem(object *list, intptr_t i) __attribute__((weak));
 extern object *PySequence_GetSlice(object *list, intptr_t from, intptr_t to) __attribute__((weak));
 extern intptr_t PySequence_Size(object *list) __attribute__((weak));
 extern int PyList_Append(object *list, object *o) __attribute__((weak));
@@ -47,7 +47,6 @@ extern object *PyObject_Call(object *f, object *args, object *keywords) __attrib
 extern object *PyObject_CallFunctionObjArgs(object *f, ...) __attribute__((weak));
 extern object *PyObject_CallNoArgs(object *f) __attribute__((weak));
 extern object *PyObject_GetAttr(object *o, object *name) __attribute__((weak));
-extern object *PyObject_GetIter(object *o) __attribute__((weak));
 extern object *PyTuple_GetItem(object *t, intptr_t i) __attribute__((weak));
 extern object *PyTuple_New(intptr_t n) __attribute__((weak));
 extern int PyTuple_SetItem(object *t, intptr_t i, object *o) __attribute__((weak));

@@ -1,7 +1,8 @@
+/* The table of calls, and the loop of the threads that run them. */
 #include "dispatch.h"
 
-#include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "_cgo_export.h"
 #include "caller.h"
@@ -9,37 +10,167 @@
 #include "stall.h"
 #include "unstable.h"
 
-static _Atomic uint32_t pressure;
+object *halstream_hooks[HOOKS];
 
-uint32_t *halstream_pressure_word(void) { return (uint32_t *)&pressure; }
+/* -- the table of calls -- */
 
-/* A dispatcher that had nothing to do for so long ends, unless it is the spare. */
-static const int64_t idle_ns = 2000000000;
-/* For how long it spins before it sleeps: waking it costs microseconds. */
-static const int64_t spin_ns = 20000;
-/* After so many functions of C a function of Python's is called, in which the
- * interpreter looks whether another thread waits for its lock. */
+/* By the low part of their tokens. Slot 0 stays empty: 0 is no token. */
+static struct {
+    hs_call *call; /* NULL: the slot is free */
+    uint32_t generation, next; /* and the next free one */
+} *slots;
+static uint32_t slot_count = 1, slot_room, free_slot;
+
+/* Calls with few arguments are kept for the next ones. */
+enum { FEW = 2, SPARE = 4096 };
+static hs_call *spare;
+static uint32_t spare_count;
+
+static int64_t pending_count, kept_count; /* calls that exist, and those of them that graphs keep */
+
+/* Gives a call its token; returns 0 without memory. */
+static int enlist(hs_call *c)
+{
+    uint32_t at = free_slot;
+    if (at != 0) {
+        free_slot = slots[at].next;
+    } else {
+        if (slot_count >= slot_room) {
+            uint32_t room = slot_room ? slot_room * 2 : 64;
+            void *list = realloc(slots, room * sizeof *slots);
+            if (list == NULL) return 0;
+            slots = list;
+            memset(slots + slot_room, 0, (room - slot_room) * sizeof *slots);
+            slot_room = room;
+        }
+        at = slot_count++;
+    }
+    slots[at].call = c;
+    /* Even: the numbers of exceptions are odd. */
+    c->token = (int64_t)slots[at].generation << 33 | (int64_t)at << 1;
+    return 1;
+}
+
+static uint32_t slot_of(int64_t token) { return (uint32_t)token >> 1; }
+
+hs_call *halstream_call_find(int64_t token)
+{
+    uint32_t at = slot_of(token);
+    hs_call *c = token & 1 || at >= slot_count ? NULL : slots[at].call;
+    return c != NULL && c->token == token ? c : NULL;
+}
+
+hs_call *halstream_call_new(object *function, object *const *values, intptr_t n, object *names, int checked,
+                            uint32_t site)
+{
+    hs_call *c = spare;
+    if (n <= FEW && c != NULL) {
+        spare = c->next;
+        spare_count--;
+    } else if ((c = malloc(sizeof *c + (size_t)(1 + (n < FEW ? FEW : n)) * sizeof(object *))) == NULL) {
+        return NULL;
+    }
+    *c = (hs_call){.function = function, .names = names, .count = (uint32_t)n, .site = site, .checked = checked != 0};
+    if (!enlist(c)) {
+        free(c);
+        return NULL;
+    }
+    if (function != NULL) Py_IncRef(function);
+    if (names != NULL) Py_IncRef(names);
+    c->values[0] = NULL;
+    for (intptr_t i = 0; i < n; i++) Py_IncRef(c->values[i + 1] = values[i]);
+    pending_count++;
+    return c;
+}
+
+void halstream_call_keep(hs_call *c)
+{
+    if (c == NULL || c->kept) return;
+    c->kept = 1;
+    kept_count++;
+}
+
+void halstream_call_free(hs_call *c)
+{
+    while (c != NULL) {
+        hs_call *linked = c->linked;
+        uint32_t at = slot_of(c->token);
+        slots[at].call = NULL;
+        slots[at].generation = (slots[at].generation + 1) & 0xffffff;
+        slots[at].next = free_slot;
+        free_slot = at;
+        pending_count--;
+        kept_count -= c->kept;
+        /* Nobody finds it any more. The finalizers that this runs may make calls. */
+        if (c->function != NULL) Py_DecRef(c->function);
+        if (c->names != NULL) Py_DecRef(c->names);
+        for (uint32_t i = 1; i <= c->count; i++) Py_DecRef(c->values[i]);
+        if (c->count <= FEW && spare_count < SPARE) {
+            c->next = spare;
+            spare = c;
+            spare_count++;
+        } else {
+            free(c);
+        }
+        c = linked;
+    }
+}
+
+/* Tokens of calls that are to be freed. */
+static struct {
+    uint64_t *tokens;
+    size_t count, room;
+} released;
+
+void halstream_calls_release(const uint64_t *tokens, size_t count)
+{
+    if (released.count + count > released.room) {
+        size_t room = 2 * (released.count + count);
+        uint64_t *more = realloc(released.tokens, room * sizeof *more);
+        if (more == NULL) return; /* they stay kept */
+        released.tokens = more;
+        released.room = room;
+    }
+    memcpy(released.tokens + released.count, tokens, count * sizeof *tokens);
+    released.count += count;
+}
+
+void halstream_calls_released(void)
+{
+    while (released.count > 0) /* finalizers may release more, and free these */
+        halstream_call_free(halstream_call_find((int64_t)released.tokens[--released.count]));
+}
+
+/* -- threads -- */
+
+/* After so many functions a function of Python's is called, in which the interpreter looks whether another thread waits
+ * for its lock: functions of C do not look. */
 enum { BREATHE = 64 };
 
-hs_runner *halstream_runners;
+/* A thread that runs functions, and what it runs; NULL between two. */
+typedef struct runner {
+    struct runner *next, **link;
+    uint64_t ident;
+    hs_call *call;
+} runner;
+static runner *runners;
 
-/* Numbers of exceptions of checked functions, odd. */
-static int64_t last_error = 1;
+static int64_t last_error = 1; /* numbers of exceptions of checked functions are odd */
 
-static object *arguments_of(hs_call *c, intptr_t count)
-{
-    object *tuple = PyTuple_New(count);
-    for (intptr_t i = 0; tuple != NULL && i < count; i++) {
-        Py_IncRef(c->values[i + 1]);
-        PyTuple_SetItem(tuple, i, c->values[i + 1]);
-    }
-    return tuple;
-}
+/* What the core is told of an end: the exception's text and number, or NULL. */
+typedef struct {
+    object *text;
+    int64_t number;
+} outcome;
 
 /* For a CPython whose PyObject_Vectorcall was not found. */
 static object *call_slowly(hs_call *c, intptr_t positional)
 {
-    object *keywords = NULL, *result = NULL, *args = arguments_of(c, positional);
+    object *keywords = NULL, *result = NULL, *args = PyTuple_New(positional);
+    for (intptr_t i = 0; args != NULL && i < positional; i++) {
+        Py_IncRef(c->values[i + 1]);
+        PyTuple_SetItem(args, i, c->values[i + 1]);
+    }
     if (args != NULL && c->names != NULL) {
         keywords = PyDict_New();
         for (intptr_t i = positional; keywords != NULL && i < (intptr_t)c->count; i++)
@@ -58,7 +189,8 @@ static object *perform(hs_call *c)
     if (c->names != NULL) positional -= PyTuple_Size(c->names);
     if (!halstream_unstable.vectorcall) return call_slowly(c, positional);
     const size_t offset = (size_t)1 << (8 * sizeof(size_t) - 1); /* PY_VECTORCALL_ARGUMENTS_OFFSET */
-    return halstream_unstable.vectorcall(c->function, (void *const *)(c->values + 1), (size_t)positional | offset, c->names);
+    void *const *values = (void *const *)(c->values + 1);
+    return halstream_unstable.vectorcall(c->function, values, (size_t)positional | offset, c->names);
 }
 
 /* Gives an exception to Python's half, which says with what text it becomes the
@@ -71,7 +203,7 @@ static object *report(hs_call *c, int64_t number)
     if (traceback != NULL) PyException_SetTraceback(value, traceback);
     object *function = c->function != NULL ? c->function : none_object;
     object *n = PyLong_FromLongLong(c->checked ? number : 0);
-    object *text = PyObject_CallFunctionObjArgs(halstream_hook(HOOK_REPORT), n, function, value, NULL);
+    object *text = PyObject_CallFunctionObjArgs(halstream_hooks[HOOK_REPORT], n, function, value, NULL);
     if (text == NULL) PyErr_WriteUnraisable(function);
     if (n != NULL) Py_DecRef(n);
     if (type != NULL) Py_DecRef(type);
@@ -83,224 +215,215 @@ static object *report(hs_call *c, int64_t number)
 static void call_hook(int which, int64_t number)
 {
     object *n = number ? PyLong_FromLongLong(number) : NULL;
-    object *result = PyObject_CallFunctionObjArgs(halstream_hook(which), n, NULL);
+    object *result = PyObject_CallFunctionObjArgs(halstream_hooks[which], n, NULL);
     if (n != NULL) Py_DecRef(n);
-    if (result == NULL) PyErr_WriteUnraisable(halstream_hook(which));
+    if (result == NULL) PyErr_WriteUnraisable(halstream_hooks[which]);
     else Py_DecRef(result);
 }
 
-/* Begins the next call of a burst; seals the burst when there is none. */
-static hs_call *begin(hs_burst *b, uint64_t *word)
+/* Runs a call, and frees it unless a graph keeps it: the finalizers that this runs may not call the runtime either, and
+ * nothing refers to the arguments any more when the core learns of the end. */
+static outcome run(runner *r, hs_call *c)
 {
-    uint64_t w = atomic_load_explicit(&b->word, memory_order_relaxed);
-    for (;;) {
-        int left = !(w & BURST_CUT) && (w >> BURST_BITS & BURST_MOST) != (w & BURST_MOST);
-        uint64_t next = left ? w + BURST_BEGIN : w | BURST_SEALED;
-        if (next != w && !atomic_compare_exchange_weak(&b->word, &w, next)) continue;
-        *word = next;
-        if (!left || b->first == NULL) return NULL;
-        hs_call *c = b->first;
-        b->first = c->next;
-        if (b->first == NULL) b->end = &b->first;
-        return c;
-    }
-}
-
-/* What the core is told of an end: the exception's text and number, or NULL. */
-typedef struct {
-    object *text;
-    int64_t number;
-} outcome;
-
-static const char *text_of(outcome *o)
-{
-    const char *text = o->text ? PyUnicode_AsUTF8AndSize(o->text, NULL) : NULL;
-    if (o->text != NULL && text == NULL) PyErr_Clear();
-    return text;
-}
-
-static void release(outcome *o)
-{
-    if (o->text != NULL) Py_DecRef(o->text);
-    o->text = NULL;
-}
-
-/* Runs the function of a burst that a graph keeps, and leaves it where it is. */
-static void run_kept(hs_runner *r, hs_burst *b, outcome *out)
-{
-    hs_call *c = b->first;
-    r->burst = b;
+    outcome out = {NULL, 0};
     r->call = c;
     halstream_self.inside = 1;
     halstream_running++;
-    object *result = c != NULL ? perform(c) : none();
+    object *result = perform(c);
     if (result != NULL) {
         Py_DecRef(result);
     } else {
-        out->number = last_error += 2;
-        out->text = report(c, out->number);
-        if (out->text == NULL) out->number = 0;
+        out.number = last_error += 2;
+        out.text = report(c, out.number);
     }
     r->call = NULL;
+    if (!c->kept) halstream_call_free(c);
     halstream_running--;
     halstream_self.inside = 0;
-    r->burst = NULL;
+    return out;
 }
 
-/* Runs the functions of a burst. Returns 1 when it has ended, with what is to be
- * reported, and 0 when other functions have to run before the rest of it. */
-static int run(hs_runner *r, hs_burst *b, outcome *out)
-{
-    uint64_t word;
-    hs_call *c;
-    unsigned calls = 0;
-    r->burst = b;
-    halstream_self.inside = 1;
-    halstream_running++;
-    int ended = 1;
-    while ((c = begin(b, &word)) != NULL) {
-        r->call = c;
-        object *result = perform(c);
-        outcome failure = {NULL, 0};
-        if (result != NULL) {
-            Py_DecRef(result);
-        } else {
-            failure.number = last_error += 2;
-            failure.text = report(c, failure.number);
-            if (failure.text == NULL) failure.number = 0;
-        }
-        r->call = NULL;
-        halstream_call_free(c);
-        if (failure.text != NULL) {
-            word = atomic_load(&b->word);
-            if (word & BURST_SEALED && (word >> BURST_BITS & BURST_MOST) == (word & BURST_MOST)) {
-                *out = failure;
-                break;
-            }
-            const char *text = text_of(&failure);
-            halstream_enter();
-            if (halstreamHostFail(failure.number, (char *)text)) call_hook(HOOK_UNREPORTED, failure.number);
-            release(&failure);
-        }
-        if (word & BURST_SEALED && (word >> BURST_BITS & BURST_MOST) == (word & BURST_MOST)) break;
-        if (++calls % BREATHE == 0) call_hook(HOOK_NOTHING, 0);
-        if (atomic_load_explicit(&pressure, memory_order_relaxed)) {
-            ended = 0;
-            break;
-        }
-    }
-    halstream_running--;
-    halstream_self.inside = 0;
-    r->burst = NULL;
-    return ended;
-}
-
-/* Forgets a burst that will not run, or the exception that the core does not need. */
+/* Forgets a call that will not run, or the exception that the core does not need. */
 static void drop(int64_t token)
 {
-    hs_burst *b = halstream_burst_find(token);
-    if (b == NULL) {
-        call_hook(HOOK_UNREPORTED, token);
-    } else if (atomic_load(&b->word) & BURST_CUT) {
-        halstream_burst_empty(b); /* it was handed over, and who takes it reports its end */
-    } else {
-        halstream_burst_free(b);
-    }
+    if (token & 1) call_hook(HOOK_UNREPORTED, token);
+    else halstream_call_free(halstream_call_find(token));
 }
 
-/* Releases Python's lock, also when the interpreter is ending. */
-static void *unlock(void)
-{
-    halstream_self.released = 1;
-    return PyEval_SaveThread();
-}
-
-/* Sleeps until there is something to do; returns what, as the Go functions do. */
-static int64_t sit(hs_runner *r)
-{
-    for (;;) {
-        void *state = unlock();
-        int got = hs_park_wait(r->parker, idle_ns, spin_ns);
-        halstream_relock(state);
-        if (!got) {
-            halstream_enter();
-            int left = halstreamHostLeave();
-            if (left == 2) return HOST_END;
-            if (left == 1) return 0;
-            state = unlock();
-            hs_park_wait(r->parker, -1, 0); /* it was chosen meanwhile */
-            halstream_relock(state);
-        }
-        uint32_t flags = r->given->flags;
-        int64_t packed = (int64_t)r->given->token << HOST_SHIFT;
-        if (flags & GIVEN_DROP) packed |= HOST_DROP;
-        if (flags & GIVEN_SPAWN) packed |= HOST_SPAWN;
-        if (flags & GIVEN_WATCH) {
-            halstream_enter();
-            halstreamHostWatch();
-        }
-        atomic_store(&r->given->taken, 1); /* with Python's lock, which the function has now */
-        return packed;
-    }
-}
-
-/* What a dispatcher thread of Python's does until it is told to end. */
-object *halstream_dispatch(object *self, object *unused)
+/* What a thread of Python's does until it is told to end. */
+static object *dispatch(object *self, object *unused)
 {
     (void)self;
     (void)unused;
     if (halstream_enter()) return none();
-    hs_runner r = {.ident = halstream_ident()};
-    r.given = calloc(1, sizeof *r.given);
-    if (r.given == NULL) return none();
-    r.parker = halstreamHostSeat(r.given);
-    /* Only now: what allocates objects may collect garbage, and finalizers let other threads run. */
-    r.next = halstream_runners;
-    r.link = &halstream_runners;
-    if (halstream_runners != NULL) halstream_runners->link = &r.next;
-    halstream_runners = &r;
+    runner r = {.ident = halstream_ident(), .next = runners, .link = &runners};
+    if (runners != NULL) runners->link = &r.next;
+    runners = &r;
     outcome out = {NULL, 0};
-    int64_t packed = 0, ended = 0;
-    for (;;) {
-        if (packed == 0) {
-            hs_burst *b = ended ? halstream_burst_find(ended) : NULL;
-            if (b != NULL && b->kept) b = NULL;
-            if (b != NULL) halstream_burst_empty(b); /* while finalizers may not call the runtime */
-            halstream_enter();
-            packed = halstreamHostNext(ended, out.number, (char *)text_of(&out));
-            release(&out);
-            if (b != NULL) halstream_burst_free(b); /* the core has read its word for the last time */
-            ended = 0;
-            if (packed & HOST_UNREPORTED) call_hook(HOOK_UNREPORTED, out.number);
-            out.number = 0;
-        }
-        if (packed & HOST_SIT) {
-            packed = sit(&r);
-            continue;
-        }
-        int64_t token = packed >> HOST_SHIFT, flags = packed;
-        packed = 0;
-        if (flags & HOST_SPAWN) call_hook(HOOK_SPAWN, 0);
-        if (flags & HOST_DROP) {
-            drop(token);
-        } else if (token != 0) {
-            hs_burst *b = halstream_burst_find(token);
-            if (b != NULL && b->kept) {
-                run_kept(&r, b, &out);
-                ended = token;
-            } else if (b != NULL && !run(&r, b, &out)) {
-                halstream_enter();
-                packed = halstreamHostYield();
-            } else {
-                ended = token;
-            }
-        }
-        if (flags & HOST_END) break;
+    int ended = 0;
+    for (unsigned runs = 1;; runs++) {
+        const char *text = out.text != NULL ? PyUnicode_AsUTF8AndSize(out.text, NULL) : NULL;
+        if (out.text != NULL && text == NULL) PyErr_Clear();
+        halstream_enter();
+        int64_t packed = halstreamHostNext(ended, out.number, (char *)text), token = packed >> HOST_SHIFT;
+        if (out.text != NULL) Py_DecRef(out.text);
+        if (packed & HOST_UNREPORTED) call_hook(HOOK_UNREPORTED, out.number);
+        out = (outcome){NULL, 0};
+        if (packed & HOST_SPAWN) call_hook(HOOK_SPAWN, 0);
+        hs_call *c = packed & HOST_DROP ? NULL : halstream_call_find(token);
+        if (packed & HOST_DROP) drop(token);
+        if (c != NULL) out = run(&r, c);
+        ended = token != 0 && !(packed & HOST_DROP);
+        if (packed & HOST_END) break;
+        if (runs % BREATHE == 0) call_hook(HOOK_NOTHING, 0);
     }
     *r.link = r.next;
     if (r.next != NULL) r.next->link = r.link;
-    halstream_enter();
-    halstreamHostStand();
-    free(r.given);
     return none();
 }
+
+/* -- what runs and what waits to run, for reports -- */
+
+/* A copy of a call's references, made without allocating an object of Python's: that may collect garbage, and
+ * finalizers let other threads run, which may end calls. */
+typedef struct {
+    uint64_t ident;
+    int64_t token;
+    object *function;
+    object **values;
+    intptr_t count;
+} copied;
+
+static copied copy_of(const hs_call *c, uint64_t ident)
+{
+    copied one = {.ident = ident, .function = none_object};
+    if (c != NULL) {
+        one.token = c->token;
+        if (c->function != NULL) one.function = c->function;
+        one.values = calloc((size_t)c->count + 1, sizeof *one.values);
+        one.count = one.values != NULL ? (intptr_t)c->count : 0;
+        for (intptr_t i = 0; i < one.count; i++) Py_IncRef(one.values[i] = c->values[i + 1]);
+    }
+    Py_IncRef(one.function);
+    return one;
+}
+
+/* Makes a tuple of the arguments, and takes over their references. */
+static object *tuple_of(const copied *one)
+{
+    object *arguments = PyTuple_New(one->count);
+    for (intptr_t i = 0; i < one->count; i++) {
+        if (arguments != NULL) PyTuple_SetItem(arguments, i, one->values[i]);
+        else Py_DecRef(one->values[i]);
+    }
+    free(one->values);
+    return arguments;
+}
+
+/* Returns what the threads run: a list of (thread, token, function, arguments). */
+static object *running(object *self, object *unused)
+{
+    (void)self;
+    (void)unused;
+    size_t n = 0, at = 0;
+    for (runner *r = runners; r != NULL; r = r->next) n++;
+    copied *all = calloc(n + 1, sizeof *all);
+    if (all == NULL) return PyErr_NoMemory();
+    for (runner *r = runners; r != NULL; r = r->next) all[at++] = copy_of(r->call, r->ident);
+    object *list = PyList_New(0);
+    for (copied *one = all; one < all + n; one++) {
+        object *entry = PyTuple_New(4), *arguments = tuple_of(one);
+        if (entry != NULL && arguments != NULL && list != NULL) {
+            PyTuple_SetItem(entry, 0, PyLong_FromUnsignedLongLong(one->ident));
+            PyTuple_SetItem(entry, 1, PyLong_FromLongLong(one->token));
+            PyTuple_SetItem(entry, 2, one->function);
+            PyTuple_SetItem(entry, 3, arguments);
+            PyList_Append(list, entry);
+        } else {
+            Py_DecRef(one->function);
+            if (arguments != NULL) Py_DecRef(arguments);
+        }
+        if (entry != NULL) Py_DecRef(entry);
+    }
+    free(all);
+    if (PyErr_Occurred()) {
+        if (list != NULL) Py_DecRef(list);
+        return NULL;
+    }
+    return list;
+}
+
+/* Finds the call of a token that Python gives; NULL if it has ended, or with an exception set. */
+static hs_call *given(object *token)
+{
+    int64_t number = PyLong_AsLongLong(token);
+    return PyErr_Occurred() ? NULL : halstream_call_find(number);
+}
+
+/* Returns the function of a token, None if it has ended. */
+static object *function_of(object *self, object *token)
+{
+    (void)self;
+    hs_call *c = given(token);
+    if (PyErr_Occurred()) return NULL;
+    object *function = c != NULL && c->function != NULL ? c->function : none_object;
+    Py_IncRef(function);
+    return function;
+}
+
+/* Returns the arguments of a token's function, None if it has ended. */
+static object *arguments_of(object *self, object *token)
+{
+    (void)self;
+    hs_call *c = given(token);
+    if (PyErr_Occurred()) return NULL;
+    if (c == NULL || c->function == NULL) return none();
+    copied one = copy_of(c, 0);
+    object *arguments = tuple_of(&one);
+    Py_DecRef(one.function);
+    return arguments;
+}
+
+/* Returns the site where a token's function was enqueued, 0 if it is not known. */
+static object *site_of(object *self, object *token)
+{
+    (void)self;
+    hs_call *c = given(token);
+    return PyErr_Occurred() ? NULL : PyLong_FromLongLong(c != NULL ? c->site : 0);
+}
+
+/* Frees a call that no stream has taken. */
+static object *discard(object *self, object *token)
+{
+    (void)self;
+    hs_call *c = given(token);
+    if (PyErr_Occurred()) return NULL;
+    halstream_call_free(c);
+    return none();
+}
+
+static object *pending(object *self, object *unused)
+{
+    (void)self;
+    (void)unused;
+    return PyLong_FromLongLong(pending_count);
+}
+
+static object *kept(object *self, object *unused)
+{
+    (void)self;
+    (void)unused;
+    return PyLong_FromLongLong(kept_count);
+}
+
+method halstream_dispatch_functions[] = {
+    {"dispatch", dispatch, METH_NOARGS, NULL},
+    {"running", running, METH_NOARGS, NULL},
+    {"pending", pending, METH_NOARGS, NULL},
+    {"kept", kept, METH_NOARGS, NULL},
+    {"function_of", function_of, METH_O, NULL},
+    {"arguments_of", arguments_of, METH_O, NULL},
+    {"site_of", site_of, METH_O, NULL},
+    {"discard", discard, METH_O, NULL},
+    {NULL, NULL, 0, NULL},
+};

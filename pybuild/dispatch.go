@@ -1,51 +1,27 @@
 package pybuild
 
 /*
-#include <stdlib.h>
-
 #include "dispatch.h"
 */
 import "C"
 
 import (
-	"sync/atomic"
-	"unsafe"
-
 	"halstream/hal"
 )
 
-// The functions of this file are called by dispatch.c and dispatchcall.c, with
+// The functions of this file are called by dispatch.c and enqueue.c, with
 // Python's lock held.
 
-// seats are the places in which dispatchers sleep, by thread.
-var seats = map[*hal.Thread]*hal.Seat{}
+// idleNS is how many nanoseconds a thread without a function waits before it ends, unless it is the only one.
+const idleNS = 2_000_000_000
 
-//export halstreamHostSeat
-func halstreamHostSeat(given *C.halstream_given) *C.hs_parker {
-	seat := hal.NewSeat((*hal.Given)(unsafe.Pointer(given)))
-	seats[caller()] = seat
-	return (*C.hs_parker)(seat.Parker())
-}
-
-//export halstreamHostStand
-func halstreamHostStand() {
-	t := caller()
-	seats[t].Free()
-	delete(seats, t)
-}
-
-// packed is a task as dispatch.c reads it.
-func packed(task hal.Task, unreported bool) int64 {
-	return int64(task.Token)<<C.HOST_SHIFT | truth(task.Spawn)*C.HOST_SPAWN | truth(task.Drop)*C.HOST_DROP |
-		truth(unreported)*C.HOST_UNREPORTED | truth(task.End)*C.HOST_END | truth(task.Sit)*C.HOST_SIT
-}
-
-// halstreamHostNext ends the burst that the thread has run, if ended is not 0, and
-// takes the next one. failure is nil, or how its last function failed: '!' and the
-// text to raise it at the stream's next synchronize, '?' and the text to count it.
+// halstreamHostNext ends the function that the thread has run, if ended is not 0, and
+// takes the next one, for which it waits with Python's lock released. failure is nil, or
+// how the function failed: '!' and the text to raise it at the stream's next synchronize,
+// '?' and the text to count it. The result is a token with bits of dispatch.h.
 //
 //export halstreamHostNext
-func halstreamHostNext(ended, number int64, failure *C.char) int64 {
+func halstreamHostNext(ended C.int, number int64, failure *C.char) int64 {
 	t := caller()
 	q := rt.Funcs
 	if t.ServesOther(q) {
@@ -53,15 +29,13 @@ func halstreamHostNext(ended, number int64, failure *C.char) int64 {
 	}
 	var task hal.Task
 	var unreported bool
-	seat := seats[t] // only with Python's lock
-	next := func() { task, _ = q.NextOrSit(t, seat) }
+	next := func() { task, _ = q.Next(t, 0) }
 	if ended != 0 {
 		text, raised := "", failure != nil
 		if raised {
 			text = C.GoString(failure)
 		}
-		failure := failed(number, text)
-		next = func() { task, unreported = q.DoneOrSit(t, raised, failure, seat) }
+		next = func() { task, unreported = q.DoneNext(t, raised, failed(number, text)) }
 	}
 	// Under a schedule a thread waits for this end, and needs Python's lock next; where pages
 	// are watched the next function waits for others.
@@ -70,81 +44,30 @@ func halstreamHostNext(ended, number int64, failure *C.char) int64 {
 	} else {
 		next()
 	}
-	return packed(task, unreported)
-}
-
-// halstreamHostLeave ends a wait in vain: 0 if the thread was chosen meanwhile, 1 if
-// it is to call halstreamHostNext, 2 if it is to end.
-//
-//export halstreamHostLeave
-func halstreamHostLeave() C.int {
-	t := caller()
-	left, end := t.Queue().Leave(t, seats[t])
-	switch {
-	case end:
-		return 2
-	case left:
-		return 1
+	if task == (hal.Task{}) && !unreported {
+		// It takes a function only with Python's lock, so that one which was taken runs.
+		unlocked(func() { task.End = q.Await(t, idleNS) })
 	}
-	return 0
+	return int64(task.Token)<<C.HOST_SHIFT | truth(task.Spawn)*C.HOST_SPAWN | truth(task.Drop)*C.HOST_DROP |
+		truth(unreported)*C.HOST_UNREPORTED | truth(task.End)*C.HOST_END
 }
 
-//export halstreamHostWatch
-func halstreamHostWatch() {
-	t := caller()
-	watch := func() { t.Queue().Watch(t) }
-	if rt.WatchesPages() {
-		unlocked(watch) // it waits for functions that may need Python's lock
-	} else {
-		watch()
-	}
-}
-
-//export halstreamHostYield
-func halstreamHostYield() int64 {
-	t := caller()
-	return packed(t.Queue().Yield(t), false)
-}
-
-// halstreamHostFail notes that a function has failed whose burst goes on; it returns
-// 1 if no call will raise the exception.
+// halstreamHostFunc enqueues a function, and returns 0 if it did not, as the call needs what only
+// StreamCall does. site says where the program makes the call, if a capture asks for that.
 //
-//export halstreamHostFail
-func halstreamHostFail(number int64, failure *C.char) C.int {
-	t := caller()
-	return C.int(truth(t.Queue().Fail(t, failed(number, C.GoString(failure)))))
-}
-
-// halstreamHostFuncs enqueues a burst: 0 if it was not, as the call needs what only
-// StreamCall does, 1 if the burst cannot grow, 2 if it can. site says where the program
-// makes the call, if a capture asks for that.
-//
-//export halstreamHostFuncs
-func halstreamHostFuncs(id, token int64, word *uint64, site uint32) C.int {
+//export halstreamHostFunc
+func halstreamHostFunc(id, token int64, site uint32) C.int {
 	t := caller()
 	s, ok := find(id).(*hal.Stream) // a per-thread default stream is another one on each thread
 	if !ok || over.Load() || s.BlocksHost() || positions > 0 {
 		return 0 // the innermost frame of a call's position is the package's own
 	}
-	burst := (*hal.Burst)(unsafe.Pointer(word))
 	if site != 0 && s.CaptureID() != 0 {
-		if burst.Seal() > 1 {
-			return 0
-		}
 		lane, fresh, captured, err := s.CaptureFunc(t, uint64(token), site, captureList())
 		openList(id, lane, fresh)
 		return C.int(truth(captured && err == nil))
 	}
-	growing, err := s.HostFuncs(t, uint64(token), burst)
-	if err != nil {
-		return 0
-	}
-	return C.int(1 + truth(growing))
-}
-
-// usePressure lets dispatch.c see whether functions wait and no thread is free.
-func usePressure(r *hal.Runtime) {
-	r.Funcs.SetPressure((*atomic.Uint32)(unsafe.Pointer(C.halstream_pressure_word())))
+	return C.int(truth(s.HostFunc(t, uint64(token)) == nil))
 }
 
 // DispatchInstall puts the functions of dispatch.c for Python into a dictionary,

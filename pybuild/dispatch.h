@@ -1,95 +1,44 @@
 /* Python functions on streams: their table, and the threads that run them.
  *
- * A stream carries the token of a burst: a list of calls that it takes as one
- * operation. While the burst grows, a call that is made adds to the list, and the
- * thread that runs it takes from the list, without entering Go; both hold
- * Python's lock. The word of the burst, which Go shares, says how far that is.
- * All variables here are guarded by Python's lock, but for atomic ones. */
+ * A stream carries the token of a call, never a Python object. Python's lock guards all of it. */
 #ifndef HALSTREAM_DISPATCH_H
 #define HALSTREAM_DISPATCH_H
 
-#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "../hal/park/park.h"
-#include "callplace.h"
 #include "cpython.h"
 
-/* Package hal has the same layout: Given in seat.go, Burst in burst.go. */
-typedef struct halstream_given {
-    uint64_t token;
-    uint32_t flags;
-    _Atomic uint32_t taken; /* the thread has found it */
-} halstream_given;
+/* What halstreamHostNext returns: a token above these bits. */
+enum { HOST_SPAWN = 1, HOST_DROP = 2, HOST_UNREPORTED = 4, HOST_END = 8, HOST_SHIFT = 4 };
 
-enum { GIVEN_DROP = 1, GIVEN_SPAWN = 2, GIVEN_WATCH = 4 };
-
-#define BURST_BITS 31
-#define BURST_MOST ((UINT64_C(1) << BURST_BITS) - 1)
-#define BURST_BEGIN (UINT64_C(1) << BURST_BITS)
-#define BURST_CUT (UINT64_C(1) << 62)
-#define BURST_SEALED (UINT64_C(1) << 63)
-
-/* What the Go functions of dispatch.go return: a token above these bits, which are
- * those of hostNext in hostfunc.go. */
-enum { HOST_SPAWN = 1, HOST_DROP = 2, HOST_UNREPORTED = 4, HOST_END = 8, HOST_SIT = 16, HOST_SHIFT = 5 };
-
-/* One call of a function. Its references are owned. */
+/* A function with its arguments, from the call that enqueues it until it has run or was dropped. Its references are
+ * owned. */
 typedef struct hs_call {
-    struct hs_call *next;
-    object *function; /* NULL: the arguments are only kept until here */
-    object *names;    /* tuple of the names of the last arguments, or NULL */
-    uint32_t count;   /* of arguments */
-    uint32_t checked; /* its exception is raised by a synchronize */
-    callplace at;     /* where it was enqueued */
-    object *values[]; /* the first is free for PY_VECTORCALL_ARGUMENTS_OFFSET */
+    struct hs_call *next;   /* in a list of calls that are being made, or of unused ones */
+    struct hs_call *linked; /* is freed with this one; see dispatchcapture.c */
+    int64_t token;          /* 0 before it has one */
+    object *function;       /* NULL: the arguments are only kept until here */
+    object *names;          /* tuple of the names of the last arguments, or NULL */
+    uint32_t count;         /* of arguments */
+    uint32_t site;          /* where it was enqueued, as in sites.h */
+    uint8_t checked;        /* its exception is raised by a synchronize */
+    uint8_t kept;           /* by a graph: it runs any number of times, until it is dropped */
+    object *values[];       /* the first is free for PY_VECTORCALL_ARGUMENTS_OFFSET */
 } hs_call;
 
-typedef struct hs_burst {
-    _Atomic uint64_t word;
-    hs_call *first, **end; /* calls that have not begun */
-    int64_t token;
-    uint32_t generation;
-    uint32_t lane; /* of its stream, 0 for none */
-    int kept;      /* by a graph: its one call runs any number of times, until it is dropped */
-    struct hs_burst *linked; /* is freed with this one; see dispatchcapture.c */
-} hs_burst;
-
-/* A thread that runs functions. */
-typedef struct hs_runner {
-    struct hs_runner *next, **link;
-    halstream_given *given; /* what it was given while it slept */
-    hs_parker *parker;
-    uint64_t ident;
-    hs_burst *burst;
-    hs_call *call; /* that runs */
-} hs_runner;
-
-extern hs_runner *halstream_runners;
-
-/* Makes a call of `n` values, of which the last ones have names; returns NULL
- * without memory. */
-hs_call *halstream_call_new(object *function, object *const *values, intptr_t n, object *names, int checked);
+/* Makes a call of `n` values, of which the last ones have names; NULL without memory. */
+hs_call *halstream_call_new(object *function, object *const *values, intptr_t n, object *names, int checked,
+                            uint32_t site);
+/* The call with a token, NULL if it has ended. */
+hs_call *halstream_call_find(int64_t token);
+/* Marks a call as kept by a graph, if it is one. */
+void halstream_call_keep(hs_call *c);
+/* Frees a call, and lets go of what it refers to. */
 void halstream_call_free(hs_call *c);
-/* The same for a list of calls, which may be empty. */
-void halstream_calls_free(hs_call *first);
-
-/* Makes a burst of `count` calls, from first to the one that *end belongs to. */
-hs_burst *halstream_burst_new(hs_call *first, hs_call **end, uint64_t count);
-hs_burst *halstream_burst_find(int64_t token);
-/* Marks a burst as kept by a graph, if it is one. Called with Python's lock. */
-void halstream_burst_keep(hs_burst *b);
-/* Frees the calls of a burst that have not begun. */
-void halstream_burst_empty(hs_burst *b);
-/* Frees a burst that nobody runs, and the calls in it. */
-void halstream_burst_free(hs_burst *b);
-/* Takes note of bursts that a graph has kept, and nothing uses any more; halstream_bursts_released of calls.h frees them. */
-void halstream_bursts_release(const uint64_t *tokens, size_t count);
-/* Adds calls to the burst that grows at the end of a stream; 0 if there is none. */
-int halstream_burst_add(int64_t stream, hs_call *first, hs_call **end, uint64_t count);
-/* Makes b the burst that grows at the end of a stream. */
-void halstream_burst_grows(int64_t stream, hs_burst *b);
+/* Takes note of calls that a graph has kept, and nothing uses any more; halstream_calls_released of calls.h frees
+ * them. */
+void halstream_calls_release(const uint64_t *tokens, size_t count);
 
 /* Adds a call to the capture of a stream; 0, with nothing done, where Go has to be asked: as yet it
  * has not said that it takes calls of the stream, or its word is that it takes no more. */
@@ -99,8 +48,8 @@ void *halstream_capture_list(void);
 /* Go takes calls and records of a stream in a capture, by this number; `fresh`: and none of those streams any more of
  * which it said so before. */
 void halstream_capture_takes(int64_t stream, uint32_t lane, int fresh);
-/* And fills from an address on, within a block of memory with this number; `fresh`: and none of those blocks any more of
- * which it said so before. */
+/* And fills from an address on, within a block of memory with this number; `fresh`: and none of those blocks any more
+ * of which it said so before. */
 void halstream_capture_fills(uint64_t dst, uint64_t start, uint64_t size, uint32_t block, int fresh);
 /* The place of an address in tables of those that are filled. */
 #define HALSTREAM_ADDRESS_BITS 8
@@ -112,22 +61,16 @@ static inline uint32_t halstream_address_place(uint64_t address)
 /* The number of the next record of an event that Go does not know. */
 uint64_t halstream_capture_number(void);
 
-/* How many calls exist that have not begun, and how many of them graphs keep. */
-extern int64_t halstream_calls_pending, halstream_calls_kept;
-/* Not 0 while functions wait and no thread is free for them; Go writes it. */
-uint32_t *halstream_pressure_word(void);
+/* What Python's half does, _hostfunc.py: starts a thread, takes an exception, is given back one that no call will
+ * raise, does nothing, and enqueues what C does not. */
+enum { HOOK_SPAWN, HOOK_REPORT, HOOK_UNREPORTED, HOOK_NOTHING, HOOK_CALL, HOOK_CHECKED, HOOK_MANY, HOOKS };
+extern object *halstream_hooks[HOOKS];
 
-/* Functions of dispatch.c, dispatchlist.c and dispatchcall.c for Python, as a dictionary gets them. */
-object *halstream_dispatch(object *self, object *unused);
-object *halstream_performed(object *self, object *unused);
-object *halstream_function_of(object *self, object *token);
-object *halstream_arguments_of(object *self, object *token);
-object *halstream_place_of(object *self, object *token);
+/* Functions of dispatch.c for Python. */
+extern method halstream_dispatch_functions[];
 
 /* Puts the functions for Python into a dictionary and keeps those of Python's that
  * it holds; see _hostfunc.py. Returns 0, or -1 with an exception set. */
 int halstream_dispatch_install(uint64_t hooks);
-object *halstream_hook(int which);
-enum { HOOK_SPAWN, HOOK_REPORT, HOOK_UNREPORTED, HOOK_NOTHING, HOOK_CALL, HOOK_CHECKED, HOOK_MANY, HOOKS };
 
 #endif /* HALSTREAM_DISPATCH_H */

@@ -1,5 +1,6 @@
 #include "dispatch.h"
 
+#include <stdatomic.h>
 #include <stddef.h>
 
 #include "calls.h"
@@ -54,7 +55,7 @@ static struct {
 static uint64_t generation = 1; /* of those that are not forgotten */
 
 /* The call that was added last and how many are linked up to it, 0: the next one begins anew. */
-static hs_burst *last;
+static hs_call *last;
 static uint32_t links;
 
 void *halstream_capture_list(void) { return &list; }
@@ -82,24 +83,18 @@ void halstream_capture_takes(int64_t stream, uint32_t lane, int fresh)
 int halstream_capture_add(int64_t stream, hs_call *c)
 {
     /* First: a frame that is made may collect garbage, and finalizers may make calls. */
-    uint32_t site = halstream_line_of(c->at.code, c->at.instruction);
+    uint32_t site = halstream_line();
     if (site == 0 || !find(stream)) return 0;
     if (stream_was_dropped()) return 0; /* Go ends the capture */
     uint64_t n = atomic_load_explicit(&list.word, memory_order_relaxed);
     if (n < OPEN || (n & COUNT) == MOST) return 0;
-    hs_burst *b = halstream_burst_new(c, &c->next, BURST_SEALED | 1);
-    if (b == NULL) return 0;
     uint32_t linked = links > 0 && links < LINKS ? LINKED : 0;
-    list.calls[n & COUNT] = (captured){(uint64_t)b->token, site, streams[latest].lane | linked};
-    if (!atomic_compare_exchange_strong(&list.word, &n, n + 1)) {
-        b->first = NULL; /* the call stays its caller's */
-        halstream_burst_free(b);
-        return 0;
-    }
-    halstream_burst_keep(b);
-    if (linked) last->linked = b;
+    list.calls[n & COUNT] = (captured){(uint64_t)c->token, site, streams[latest].lane | linked};
+    if (!atomic_compare_exchange_strong(&list.word, &n, n + 1)) return 0;
+    halstream_call_keep(c);
+    if (linked) last->linked = c;
     links = linked ? links + 1 : 1;
-    last = b;
+    last = c;
     return 1;
 }
 

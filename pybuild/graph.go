@@ -1,7 +1,6 @@
 package pybuild
 
 // #include <stdlib.h>
-// #include "callplace.h"
 // #include "dispatch.h"
 // #include "sites.h"
 import "C"
@@ -23,14 +22,14 @@ var packageRoot string
 func PackageRoot(root string) (zero int64, err error) {
 	packageRoot = root
 	folder := C.CString(root)
-	C.halstream_callplace_install(folder)
+	C.halstream_sites_install(folder)
 	C.free(unsafe.Pointer(folder))
 	return 0, nil
 }
 
 // useGraphs lets graphs keep functions of Python's, and name places of the program.
 func useGraphs(r *hal.Runtime) {
-	r.SetKept(func(token uint64) { C.halstream_burst_keep(C.halstream_burst_find(C.int64_t(token))) })
+	r.SetKept(func(token uint64) { C.halstream_call_keep(C.halstream_call_find(C.int64_t(token))) })
 	r.SetPlaces(place)
 }
 
@@ -148,7 +147,6 @@ func externally(id, eventID int64, op string, enqueue func(*hal.Stream, *hal.Thr
 		return 0, err
 	}
 	err = enqueue(s, t, e)
-	hideRecord(eventID)
 	notePlace(e)
 	return enqueued(t, s, err)
 }

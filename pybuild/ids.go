@@ -173,7 +173,6 @@ func removeLocked(id int64) {
 	atomic.StorePointer(&e.data, nil)
 	e.generation++
 	table.free = append(table.free, int32(slot))
-	forgetKnown(slot)
 }
 
 // unknown explains an id that has no object of the wanted type, in the form that
@@ -212,9 +211,6 @@ func stream(t *hal.Thread, id int64, op string) (*hal.Stream, error) {
 
 func event(id int64, op string) (*hal.Event, error) {
 	if e, ok := find(id).(*hal.Event); ok {
-		if err := catchUp(id, e); err != nil {
-			return nil, raise(err)
-		}
 		return e, nil
 	}
 	return nil, unknown(id, op, "event")

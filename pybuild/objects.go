@@ -14,9 +14,6 @@ func Describe(id int64) (text string, err error) {
 	defer guard(&err)
 	switch o := find(id).(type) {
 	case *hal.Event:
-		if err := catchUp(id, o); err != nil {
-			return "", raise(err)
-		}
 		return o.Describe(), nil
 	case *hal.Context:
 		return o.Device().Describe(), nil
@@ -48,7 +45,7 @@ func Close(id int64) (zero int64, err error) {
 // Reap is Close for an object whose owner was collected, which may be noticed
 // inside a function on a stream. The negative id of a block only counts it as
 // freed: functions on streams still see its memory. It returns 1 if the caller is
-// to free what halstream_bursts_released has, with Python's lock and outside of Go.
+// to free what halstream_calls_released has, with Python's lock and outside of Go.
 func Reap(id int64) (released int64, err error) {
 	defer guard(&err)
 	if id < 0 {
@@ -73,7 +70,7 @@ func Reap(id int64) (released int64, err error) {
 	if err = closeAs(nil, id); err != nil || len(tokens) == 0 {
 		return 0, err
 	}
-	C.halstream_bursts_release((*C.uint64_t)(&tokens[0]), C.size_t(len(tokens)))
+	C.halstream_calls_release((*C.uint64_t)(&tokens[0]), C.size_t(len(tokens)))
 	return 1, nil
 }
 

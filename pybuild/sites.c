@@ -1,7 +1,6 @@
 #include "sites.h"
 #include "api.h"
 #include "caller.h"
-#include "callplace.h"
 #include "unstable.h"
 
 #include <stdio.h>
@@ -19,6 +18,57 @@ extern const char *PyUnicode_AsUTF8AndSize(object *o, intptr_t *size) __attribut
 extern void Py_IncRef(object *o) __attribute__((weak));
 extern void Py_DecRef(object *o) __attribute__((weak));
 extern void PyErr_Clear(void) __attribute__((weak));
+
+static char *root; /* the folder of the package */
+static size_t root_length;
+
+/* Whose a code object is: the program's, this package's, or that of other packages and of Python's own library. */
+enum { CODE_PROGRAM, CODE_OWN, CODE_INSTALLED };
+
+/* What is known of code objects, by their addresses: enough for the loops of a program.
+ * Each entry holds a reference, so that no other code gets the address. */
+enum { CODES = 256 };
+static struct {
+    object *code;
+    int kind;
+} codes_seen[CODES];
+
+static int kind_of_path(const char *path)
+{
+    if (root != NULL && strncmp(path, root, root_length) == 0) return CODE_OWN;
+    static const char *const installed[] = {"/site-packages/", "/dist-packages/", "/lib/python3", "<frozen "};
+    for (size_t i = 0; i < sizeof installed / sizeof *installed; i++)
+        if (strstr(path, installed[i]) != NULL) return CODE_INSTALLED;
+    return CODE_PROGRAM;
+}
+
+static int kind_of(object *code)
+{
+    size_t i = ((uintptr_t)code >> 5) % CODES;
+    if (codes_seen[i].code == code) return codes_seen[i].kind;
+    object *file = PyObject_GetAttrString(code, "co_filename");
+    const char *path = file ? PyUnicode_AsUTF8AndSize(file, NULL) : NULL;
+    int kind = path != NULL ? kind_of_path(path) : CODE_PROGRAM;
+    if (path == NULL) PyErr_Clear();
+    if (file != NULL) Py_DecRef(file);
+    object *before = codes_seen[i].code;
+    Py_IncRef(code);
+    codes_seen[i].code = code;
+    codes_seen[i].kind = kind;
+    if (before != NULL) Py_DecRef(before);
+    return kind;
+}
+
+void halstream_sites_install(const char *folder)
+{
+    if (root != NULL || folder == NULL) return; /* it stays the same */
+    root = strdup(folder);
+    root_length = root ? strlen(root) : 0;
+    for (size_t i = 0; i < CODES; i++) { /* what was looked at before was taken for the program's */
+        if (codes_seen[i].code != NULL) Py_DecRef(codes_seen[i].code);
+        codes_seen[i].code = NULL;
+    }
+}
 
 /* How many frames of a stack are kept, from the innermost on. */
 enum { DEPTH = 64 };
@@ -125,8 +175,10 @@ static int same(const site *s, object **codes, const int *instructions, int n)
     return 1;
 }
 
-/* The site of a stack from a frame on outward: all of it, or up to the first frame of the program's own. */
-static uint32_t site_up_to(object *f, int own, int program)
+/* How far outward a site goes: all of the stack, up to the first frame of the program's own, or one frame. */
+enum { WHOLE, TO_PROGRAM, ONE };
+
+static uint32_t site_from(object *f, int own, int reach)
 {
     object *stack[DEPTH], *codes[DEPTH];
     int instructions[DEPTH], n = 0, inner = 1;
@@ -140,13 +192,13 @@ static uint32_t site_up_to(object *f, int own, int program)
         /* Of the package's own functions at the inner end the function is enough, and of the program's that calls
          * them the place of the call: specialized code is at other instructions. Of the innermost the line counts. */
         if (inner) {
-            inner = halstream_code_kind(codes[n]) == CODE_OWN;
+            inner = kind_of(codes[n]) == CODE_OWN;
             if (inner && (own || n > 0)) instructions[n] = 0;
             else instructions[n] = n == 0 ? PyFrame_GetLineNumber(f) : call_of(codes[n], f);
         }
         hash = (hash ^ (uint64_t)(unsigned)instructions[n]) * 1099511628211u;
         n++;
-        if (program && halstream_code_kind(codes[n - 1]) == CODE_PROGRAM) {
+        if (reach == ONE || (reach == TO_PROGRAM && kind_of(codes[n - 1]) == CODE_PROGRAM)) {
             f = NULL;
             break;
         }
@@ -213,33 +265,47 @@ uint32_t halstream_line(void)
     if (f == NULL) return 0;
     object *code = PyFrame_GetCode(f);
     uint32_t number;
-    if (halstream_code_kind(code) == CODE_PROGRAM) {
+    if (kind_of(code) == CODE_PROGRAM) {
         int instruction = instruction_of(f);
         int is_known;
         single *at = single_of(code, instruction, &is_known);
-        number = is_known ? at->number : site_up_to(f, 0, 1);
+        number = is_known ? at->number : site_from(f, 0, TO_PROGRAM);
         if (!is_known && number != 0) *at = (single){code, instruction, number};
     } else {
-        number = site_up_to(f, 1, 1);
+        number = site_from(f, 1, TO_PROGRAM);
     }
     Py_DecRef(code);
     Py_DecRef(f);
     return number;
 }
 
-uint32_t halstream_line_of(object *code, int instruction)
+uint32_t halstream_here(void)
 {
-    if (!halstream_wants_lines()) return 0;
-    int is_known;
-    const single *at = single_of(code, instruction, &is_known);
-    return is_known ? at->number : halstream_line();
+    if (root == NULL || !PyThreadState_GetFrame) return 0;
+    uint32_t number = 0;
+    object *f = PyThreadState_GetFrame(PyThreadState_Get());
+    while (f != NULL && number == 0) {
+        object *code = PyFrame_GetCode(f);
+        int own = kind_of(code) == CODE_OWN;
+        if (!own) {
+            int instruction = instruction_of(f), is_known;
+            single *at = single_of(code, instruction, &is_known);
+            number = is_known ? at->number : site_from(f, 0, ONE);
+            if (!is_known) *at = (single){code, instruction, number};
+        }
+        Py_DecRef(code);
+        object *outer = own ? outer_frame(f) : NULL;
+        Py_DecRef(f);
+        f = outer;
+    }
+    return number;
 }
 
 uint32_t halstream_site_of(int own)
 {
     if (!known()) return 0;
     object *f = PyThreadState_GetFrame(PyThreadState_Get());
-    uint32_t number = site_up_to(f, own, 0);
+    uint32_t number = site_from(f, own, WHOLE);
     if (f != NULL) Py_DecRef(f);
     return number;
 }

@@ -110,9 +110,6 @@ func StreamRecord(id, eventID int64) (zero int64, err error) {
 		return 0, err
 	}
 	err = s.Record(t, e)
-	if mayHaveRecorded(s, err) {
-		hideRecord(eventID)
-	}
 	notePlace(e)
 	return enqueued(t, s, err)
 }

@@ -220,39 +220,6 @@ type Sink interface {
 	Drop(token uint64) *park.Parker
 }
 
-// Burst is a run of functions that a stream takes as one operation. Its methods may
-// be called with any lock held; they do not block.
-type Burst interface {
-	Sink
-	// Seal ends its growth and returns how many functions it has, the same number
-	// from then on.
-	Seal() uint64
-	// Cut seals it, drops the functions that have not begun and returns their number.
-	Cut() uint64
-	// Counts returns how many functions it has now, and how many of them have begun.
-	Counts() (added, begun uint64)
-}
-
-// Bursts is implemented by streams that take bursts.
-type Bursts interface {
-	// HostFuncs enqueues a burst as HostFunc does a function. It counts as one
-	// operation until something needs its number: the stream seals it then, and
-	// counts its functions. With report they are run by threads of the program, as
-	// HostFunc.Report says.
-	HostFuncs(token uint64, b Burst, report bool) error
-	// SealBurst seals the burst that may still grow.
-	SealBurst()
-}
-
-// BurstCompleter is a Completer of a burst.
-type BurstCompleter interface {
-	Completer
-	// Fail makes err the stream's error, as Complete does, while the burst goes on.
-	Fail(err *Error) (kept bool)
-	// CutRest drops the functions of the burst that have not begun.
-	CutRest()
-}
-
 // Completer receives the end of a host function.
 type Completer interface {
 	// Complete ends the function. It reports whether err, if not nil, became the

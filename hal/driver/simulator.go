@@ -35,8 +35,6 @@ type Simulator interface {
 	WorkPending() <-chan struct{}
 	// Busy returns all streams with pending work.
 	Busy() []Busy
-	// SealBursts seals every burst that may still grow.
-	SealBursts()
 
 	// AbortStream and AbortDevice drop what has not started and return how many
 	// operations it was.

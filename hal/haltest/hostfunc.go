@@ -172,6 +172,59 @@ var hostFuncCases = []testCase{
 		k.Sync(late...)
 		require.Equal(k, []int{greatest, -1, 0}, []int{<-order, <-order, <-order})
 	}},
+	{"H6_what_is_enqueued_between_functions_comes_between_them", 0, func(k *Kit) {
+		s := k.Stream(ordinary)
+		h := Hold(k, s).Started()
+		e := k.Event(hal.EventOptions{})
+		ran := make(chan int, 1)
+		k.Call(s, func() { ran <- 1 })
+		k.Record(s, e)
+		last := Hold(k, s)
+		k.EventDone(e, false, "the function before it has not run")
+		h.Release()
+		done, err := e.Synchronize(k.Me, int64(Limit))
+		require.NoError(k, err)
+		require.True(k, done, "the event waits for a function behind it")
+		require.Len(k, ran, 1)
+		last.Release()
+		k.Sync(s)
+	}},
+	{"H6_each_function_counts_as_pending_and_is_dropped_by_an_abort", Gates | Aborts, func(k *Kit) {
+		s := k.Stream(ordinary)
+		h := Hold(k, s).Started()
+		ran := make(chan int, 9)
+		for i := range 9 {
+			k.Call(s, func() { ran <- i })
+		}
+		require.Contains(k, s.Describe(), "10 operation(s) pending")
+		n, err := s.Abort(k.Me)
+		require.NoError(k, err)
+		require.Equal(k, 9, n)
+		h.Release()
+		k.Sync(s)
+		Empty(k, ran, "a function ran that was dropped")
+	}},
+	{"H6_a_more_urgent_function_comes_before_the_next_one_of_the_stream", RealTime | Unbounded, func(k *Kit) {
+		var holds []*Held
+		for range Threads - 1 {
+			holds = append(holds, Hold(k, k.Stream(ordinary)).Started())
+		}
+		calm := k.Stream(ordinary)
+		urgent := k.Stream(hal.StreamOptions{NonBlocking: true, Priority: k.Device(0).GreatestPriority()})
+		last := Hold(k, calm).Started() // on the last thread
+		order := make(chan string, 3)
+		for range 2 {
+			k.Call(calm, func() { order <- "calm" })
+		}
+		k.Call(urgent, func() { order <- "urgent" })
+		k.Eventually(func() bool { return k.RT.Funcs.Waiting() == 1 }, "the urgent stream gets to its function")
+		last.Release()
+		k.Sync(calm, urgent)
+		require.Equal(k, []string{"urgent", "calm", "calm"}, []string{<-order, <-order, <-order})
+		for _, h := range holds {
+			h.Release()
+		}
+	}},
 }
 
 // Threads is how many threads a runtime under test may have for functions.

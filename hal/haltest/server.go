@@ -43,36 +43,43 @@ func (v *server) thread() {
 		defer v.group.Done()
 		t := hal.NewThread()
 		defer t.Retire()
+		var task hal.Task
 		for {
-			task, err := v.rt.Funcs.Next(t, int64(time.Second))
+			var err error
+			if task == (hal.Task{}) {
+				task, err = v.rt.Funcs.Next(t, int64(time.Second))
+			}
 			if task.End || err != nil {
 				return
 			}
-			if task.Token == 0 {
-				continue
-			}
-			if task.Spawn {
+			taken := task
+			task = hal.Task{}
+			if taken.Spawn {
 				v.thread()
 			}
-			f := v.take(task.Token, task.Drop)
-			if task.Drop {
+			if taken.Token == 0 {
+				continue
+			}
+			f := v.take(taken.Token, taken.Drop)
+			if taken.Drop {
 				if f == nil { // it has run
 					v.unreported.Add(1)
 				}
 				continue
 			}
+			err = nil
 			if f == nil {
 				v.unknown.Add(1)
-				v.rt.Funcs.Done(t, false, nil)
-			} else if err := f(t); err == errUnchecked { //nolint:errorlint // the tests' own
-				v.rt.Funcs.Done(t, true, nil)
-			} else if err != nil {
-				failure := &hal.Error{Kind: driver.HostFunction, Op: "call", Text: err.Error(), Token: task.Token}
-				if v.rt.Funcs.Done(t, true, failure) {
-					v.unreported.Add(1)
-				}
 			} else {
-				v.rt.Funcs.Done(t, false, nil)
+				err = f(t)
+			}
+			var failure *hal.Error
+			if err != nil && err != errUnchecked { //nolint:errorlint // the tests' own
+				failure = &hal.Error{Kind: driver.HostFunction, Op: "call", Text: err.Error(), Token: taken.Token}
+			}
+			var unreported bool
+			if task, unreported = v.rt.Funcs.DoneNext(t, err != nil, failure); unreported {
+				v.unreported.Add(1)
 			}
 		}
 	}()

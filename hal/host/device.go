@@ -19,7 +19,6 @@ type Device struct {
 	last     *epoch         // of the legacy order, the one that takes new work
 	order    *atomic.Uint32 // not 0 while a new operation of an ordered stream may have to wait for the legacy one's
 	active   *Stream        // list of streams with work
-	growing  []*Stream      // of them, in the legacy order, whose last operation is a burst that grows
 	busy     int            // workers that are not idle
 	looking  int            // how many of these have ended their work, and take some of the backlog next
 	idle     []*worker
@@ -97,7 +96,6 @@ func (d *Device) Point() driver.Point {
 	}
 	var ps driver.Points
 	for s := d.active; s != nil; s = s.next {
-		s.seal()
 		ps = append(ps, point{d.eng, fence{s, s.counters.Submitted.Load()}})
 	}
 	return ps
@@ -260,7 +258,6 @@ func (d *Device) join(s *Stream) *epoch {
 		last.legacy = s.legacy // no work to wait for: use the same epoch for the other side
 		return last
 	}
-	d.sealOrdered()
 	last.next = &epoch{legacy: s.legacy}
 	d.last = last.next
 	return d.last

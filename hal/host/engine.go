@@ -107,7 +107,6 @@ func (e *engine) submitted(s *Stream) { e.sched.Point(sched.Enqueued, s, nil, 0)
 // most records are done before one is stored.
 func (e *engine) add(s *Stream, o *op) {
 	e.reportSequenced(o.tag)
-	s.seal()
 	ep := s.dev.join(s)
 	s.counters.Submitted.Add(1)
 	parallel := e.parallel.Load()
@@ -287,10 +286,7 @@ func (e *engine) finish(s *Stream) {
 		e.executed = append(e.executed, driver.Execution{Tag: o.tag, Began: s.rareState().began, Ended: e.clock.Now()})
 	}
 	ep, changed := o.ep, o.kind.changes()
-	if s.q.n == 1 {
-		s.seal()
-	}
-	size := o.size()
+	size := 1
 	var droppedEpochs []*epoch
 	if rare := s.rare; rare != nil {
 		size += rare.droppedOps

@@ -50,7 +50,6 @@ func (x *executable) Launch(stream driver.Stream, l driver.GraphLaunch) error {
 		l.End()
 		return driver.ErrUpdated
 	}
-	s.seal()
 	run := &launch{GraphLaunch: l, prog: x.prog, at: fence{s, s.counters.Submitted.Load() + 1}}
 	run.enqueue()
 	o := op{kind: opLaunch, tag: l.Tag(), ref: run}

@@ -19,8 +19,6 @@ type Stream struct {
 	legacy  bool
 
 	state sched.State
-	// growingAt is the index in the device's list of streams, while this one is in it.
-	growingAt int32
 
 	// The n-th operation is done when counters.Completed >= n. That and counters.Submitted are
 	// written under the lock and may be read without it, by C code, too.
@@ -30,7 +28,6 @@ type Stream struct {
 	q       fifo
 	rare    *rareState // nil until the first of its fields is needed
 	waiting waiters
-	growing driver.Burst // at the end of q, until it is sealed; counters say if there is one
 	failure atomic.Pointer[driver.Error]
 	prev    *Stream // the device's list of streams with work
 	next    *Stream
@@ -76,7 +73,6 @@ func (s *Stream) Record(ev driver.Event, tag driver.Tag) error {
 		e.Unlock()
 		return errClosed("record")
 	}
-	s.seal()
 	seq := s.counters.Submitted.Load() + 1
 	v.at = fence{s, seq}
 	v.recorded = true
@@ -261,7 +257,6 @@ func (s *Stream) lastFence() fence {
 	if s.legacy && s.dev.unorderedWork() {
 		s.eng.add(s, &op{kind: opNop})
 	}
-	s.seal()
 	return fence{s, s.counters.Submitted.Load()}
 }
 
@@ -276,7 +271,6 @@ func (s *Stream) Mark(tag driver.Tag) uint64 {
 			e.add(s, &op{kind: opNop})
 		}
 	}
-	s.seal()
 	seq := s.counters.Submitted.Load()
 	e.point(sched.Enqueued, s, nil, 0)
 	e.Unlock()
@@ -284,10 +278,7 @@ func (s *Stream) Mark(tag driver.Tag) uint64 {
 }
 
 // Last implements driver.Stream.
-func (s *Stream) Last() uint64 {
-	s.SealBurst() // what is enqueued next has the next sequence number
-	return s.counters.Submitted.Load()
-}
+func (s *Stream) Last() uint64 { return s.counters.Submitted.Load() }
 
 // Reached implements driver.Stream.
 func (s *Stream) Reached(seq uint64) bool { return s.counters.Completed.Load() >= seq }
@@ -325,7 +316,10 @@ func (s *Stream) fail(err *driver.Error) bool {
 
 // Close implements driver.Stream. Pending work still runs; then the collector frees
 // the stream.
-func (s *Stream) Close() { s.SealBurst() }
+func (s *Stream) Close() {}
+
+// pending returns how many operations are not done.
+func (s *Stream) pending() uint64 { return s.counters.Submitted.Load() - s.counters.Completed.Load() }
 
 // Level implements sched.Stream.
 func (s *Stream) Level() uint8 { return s.level }
@@ -520,15 +514,13 @@ func (s *Stream) abort() int {
 	if s.awaited() {
 		s.fail(driver.Errorf(driver.Aborted, "synchronize", "the pending work of %s was dropped", s.title()))
 	}
-	s.seal()
 	rest := s.q.drop()
-	n := 0
 	if last := len(rest) - 1; s.parent() != nil && last >= 0 {
 		s.q.push(&rest[last]) // the launch goes on when the branch has ended
 		rest = rest[:last]
 	}
+	n := len(rest)
 	for i := range rest {
-		n += rest[i].size()
 		s.undo(&rest[i])
 		if ep := rest[i].ep; ep != nil {
 			s.rareState().droppedEpochs = append(s.rareState().droppedEpochs, ep)
@@ -542,12 +534,6 @@ func (s *Stream) abort() int {
 			l.body.stopped = true
 		}
 	}
-	if b := head.burst(); b != nil && s.state == sched.Running {
-		if cut := b.Cut(); cut > 0 {
-			n += int(cut)
-			e.unpark(b.Drop(head.arg))
-		}
-	}
 	if head.kind == opBranchEnd {
 		// It can run, and has to: the launch goes on behind it.
 	} else if s.state == sched.Stalled || s.state == sched.Ready || s.state == sched.Queued {
@@ -558,11 +544,9 @@ func (s *Stream) abort() int {
 			s.dev.backlog.Remove(s.level, func(o *Stream) bool { return o == s })
 		}
 		// As an empty operation it can run whatever the stream waits for.
-		size := head.size()
 		s.undo(head)
 		head.kind, head.ref, head.on = opNop, nil, nil
-		n += size
-		s.rareState().droppedOps += size - 1
+		n++
 		if s.state != sched.Ready {
 			e.advance(s)
 		}

@@ -14,7 +14,6 @@ import "C"
 import (
 	"sync"
 	"sync/atomic"
-	"unsafe"
 )
 
 // Parker is a place where one thread at a time sleeps until another unparks it.
@@ -56,9 +55,6 @@ func Put(p *Parker) {
 	free = append(free, p)
 	mu.Unlock()
 }
-
-// Address returns where the parker is, for C code of this process that waits itself.
-func (p *Parker) Address() unsafe.Pointer { return unsafe.Pointer(p.c) }
 
 // EndOnSignal sets whether a limited wait of this thread ends without a permit when a
 // signal handler has run on the thread, so that its caller can react to it. It reports

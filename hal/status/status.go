@@ -45,8 +45,7 @@ type Stream struct {
 	Special   atomic.Uint32
 	Ordinal   int32
 	Order     *atomic.Uint32
-	Growing   atomic.Uint32
-	_         uint32
+	_         [2]uint32
 	_         [2]uint64
 }
 
@@ -78,7 +77,6 @@ func New(ordinal int) *Stream {
 	s := words.free[n]
 	words.free = words.free[:n]
 	s.Special.Store(0)
-	s.Growing.Store(0)
 	s.Ordinal, s.Order = int32(ordinal), nil
 	return s
 }

@@ -22,8 +22,7 @@ typedef struct halstream_status {
     uint32_t special;   /* not 0: only the core knows what a call does */
     int32_t ordinal;    /* of the stream's device */
     uint32_t *order;    /* not 0 there: work of the legacy default stream comes first; NULL: never */
-    uint32_t growing;   /* not 0: the last operation takes further functions without being enqueued again */
-    uint32_t unused;
+    uint32_t unused[2];
     uint64_t unused_too[2]; /* a cache line: streams that different threads move share none */
 } halstream_status;
 

@@ -24,7 +24,6 @@ __all__ = [
     "frame_line",
     "function_line",
     "innermost",
-    "instruction_line",
     "is_library",
     "is_own",
     "is_program",
@@ -220,14 +219,6 @@ def site_line(site: int) -> str:
 def code_line(code: CodeType, line: int) -> str:
     """Return ``'file:line in function'``."""
     return f"{code.co_filename}:{line} in {getattr(code, 'co_qualname', code.co_name)}"
-
-
-def instruction_line(code: CodeType, instruction: int, line: int) -> str:
-    """Return ``'file:line in function'`` of an instruction, or of a line where that is not -1."""
-    if line < 0:
-        lines = (number for start, end, number in code.co_lines() if start <= instruction < end)
-        line = next(lines, None) or code.co_firstlineno
-    return code_line(code, line)
 
 
 def frame_line(frame: FrameType) -> str:

@@ -71,22 +71,22 @@ def test_N7_addresssanitizer_reports_a_leak_of_the_program(compiled: Compiled, r
 
 
 @ways
-def test_N14_answers_without_the_core_are_those_of_the_core(compiled: Compiled, run: Run, way: str) -> None:
+def test_N14_a_query_is_of_the_latest_record(compiled: Compiled, run: Run, way: str) -> None:
     check(run, compiled(PROGRAMS / "answers.c", way))
 
 
 @ways
-def test_N15_what_is_enqueued_without_the_core_is_as_with_it(compiled: Compiled, run: Run, way: str) -> None:
-    check(run, compiled(PROGRAMS / "bursts.c", way))
+def test_N15_functions_that_follow_each_other(compiled: Compiled, run: Run, way: str) -> None:
+    check(run, compiled(PROGRAMS / "following.c", way))
 
 
 @ways
-def test_N15_callbacks_added_without_the_core_are_as_with_it(compiled: Compiled, run: Run, way: str) -> None:
+def test_N15_callbacks_that_follow_each_other(compiled: Compiled, run: Run, way: str) -> None:
     check(run, compiled(PROGRAMS / "callbacks.c", way))
 
 
 def test_N15_functions_of_an_urgent_stream_come_first(compiled: Compiled, run: Run) -> None:
-    check(run, compiled(PROGRAMS / "bursts.c"), "urgent", env={"HALSTREAM_HOST_THREADS": "1"})
+    check(run, compiled(PROGRAMS / "following.c"), "urgent", env={"HALSTREAM_HOST_THREADS": "1"})
 
 
 @ways

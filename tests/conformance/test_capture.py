@@ -78,7 +78,7 @@ def test_G1_each_node_has_the_line_that_enqueued_it(whole: bool, request: pytest
     assert lines == [2, 3, 4, -2, -2, 9]
 
 
-def test_G1_functions_of_a_burst_that_could_grow_become_nodes(hold: Hold) -> None:
+def test_G1_functions_behind_others_become_nodes(hold: Hold) -> None:
     s, ran = hs.Stream(), []
     gate = hold(s)
     s.call(ran.append, "before")

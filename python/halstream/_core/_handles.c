@@ -113,7 +113,7 @@ static PyObject *reap(PyObject *module, PyObject *id)
     if (PyErr_Occurred()) return NULL;
     int64_t released = handles_calls.reap != NULL ? handles_calls.reap(ident) : 0;
     if (PyErr_Occurred()) return NULL;
-    if (released) handles_calls.bursts_released();
+    if (released) handles_calls.calls_released();
     Py_RETURN_NONE;
 }
 

@@ -227,11 +227,10 @@ static inline bool words_idle(const halstream_status *w)
 static inline bool words_special(const halstream_status *w) { return __atomic_load_n(&w->special, __ATOMIC_ACQUIRE) != 0; }
 
 /* A record that is made now stands for the operations that were enqueued so far, and for nothing else:
- * the legacy default stream does not come first, and no function is added to the last operation. */
+ * the legacy default stream does not come first. */
 static inline bool words_record_plain(const halstream_status *w)
 {
-    return __atomic_load_n(&w->growing, __ATOMIC_ACQUIRE) == 0 &&
-           (w->order == NULL || __atomic_load_n(w->order, __ATOMIC_ACQUIRE) == 0);
+    return w->order == NULL || __atomic_load_n(w->order, __ATOMIC_ACQUIRE) == 0;
 }
 
 #endif /* HALSTREAM_HANDLES_H */

@@ -34,7 +34,7 @@ _raised: dict[int, BaseException] = _native.checked
 _stream_call = _native.raw("stream_call")
 _stream_call_on = _native.raw("stream_call_on")
 _started = False
-# The functions of dispatch.c and dispatchcall.c, once the extension is loaded; see connect.
+# The functions of dispatch.c and enqueue.c, once the extension is loaded; see connect.
 _c: Any = None
 _names = itertools.count(1)
 
@@ -233,7 +233,7 @@ def function_of(token: int) -> Any:
 
 def place_of(token: int) -> str:
     """Return where the function that a token stands for was enqueued, '' if that is not known."""
-    return "" if _c is None or (place := _c.place_of(token)) is None else _sites.instruction_line(*place)
+    return "" if _c is None else _sites.site_line(_c.site_of(token))
 
 
 def running() -> dict[int, tuple[int, Any, tuple[Any, ...]]]:

@@ -1,4 +1,4 @@
-/* Queries of streams and events, which C may answer without entering Go. */
+/* Queries of streams and events. */
 #include "check.h"
 
 #include <pthread.h>
@@ -45,7 +45,7 @@ static void a_record_follows_one_in_a_capture(aclrtStream one, aclrtStream two)
     OK(aclmdlRICaptureEnd(one, &model));
     OK(aclmdlRIDestroy(model));
     hold(&first, one);
-    OK(aclrtMemsetAsync(device, 64, 1, 64, one)); /* no function is added to it, so that C can record the event */
+    OK(aclrtMemsetAsync(device, 64, 1, 64, one));
     OK(aclrtRecordEvent(event, one));
     OK(aclrtStreamWaitEvent(two, event));
     CHECK(stream_pending(two) && !event_complete(event));

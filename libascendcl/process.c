@@ -1,18 +1,22 @@
-/* The functions of the interface for versions, identities of devices and limits of kernels, as in calls.c; and
- * the functions of the program that aclInit and aclFinalize call. */
+/* The process: versions and settings, the functions of the program that aclInit and aclFinalize call, and the end
+ * that a tool looks at. */
+#define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "_cgo_export.h"
 #include "acl/acl_rt.h"
 #include "thread.h"
 
+/* -- versions and settings -- */
+
 aclError aclsysGetVersionStr(char *pkgName, char *versionStr)
 {
-    if (!pkgName || !versionStr) CALL(lookalikeMissing, ME);
-    if (strcmp(pkgName, "runtime") != 0) CALL(lookalikeNoPackage, ME, pkgName);
+    if (!pkgName || !versionStr) CALL(hsAclMissing, ME);
+    if (strcmp(pkgName, "runtime") != 0) CALL(hsAclNoPackage, ME, pkgName);
     strcpy(versionStr, ACL_LOOKALIKE_VERSION);
     return ACL_SUCCESS;
 }
@@ -20,8 +24,8 @@ aclError aclsysGetVersionStr(char *pkgName, char *versionStr)
 aclError aclsysGetVersionNum(char *pkgName, int32_t *versionNum)
 {
     int major = 0, minor = 0, patch = 0;
-    if (!pkgName || !versionNum) CALL(lookalikeMissing, ME);
-    if (strcmp(pkgName, "runtime") != 0) CALL(lookalikeNoPackage, ME, pkgName);
+    if (!pkgName || !versionNum) CALL(hsAclMissing, ME);
+    if (strcmp(pkgName, "runtime") != 0) CALL(hsAclNoPackage, ME, pkgName);
     sscanf(ACL_LOOKALIKE_VERSION, "%d.%d.%d", &major, &minor, &patch);
     *versionNum = major * 10000000 + minor * 100000 + patch * 1000;
     return ACL_SUCCESS;
@@ -30,7 +34,7 @@ aclError aclsysGetVersionNum(char *pkgName, int32_t *versionNum)
 aclError aclGetCannAttributeList(const aclCannAttr **cannAttrList, size_t *num)
 {
     static const aclCannAttr none[1] = {ACL_CANN_ATTR_UNDEFINED};
-    if (!cannAttrList || !num) CALL(lookalikeMissing, ME);
+    if (!cannAttrList || !num) CALL(hsAclMissing, ME);
     *cannAttrList = none;
     *num = 0;
     return ACL_SUCCESS;
@@ -38,125 +42,50 @@ aclError aclGetCannAttributeList(const aclCannAttr **cannAttrList, size_t *num)
 
 aclError aclGetCannAttribute(aclCannAttr cannAttr, int32_t *value)
 {
-    if (!value || cannAttr < ACL_CANN_ATTR_INF_NAN || cannAttr > ACL_CANN_ATTR_JIT_COMPILE) CALL(lookalikeMissing, ME);
+    if (!value || cannAttr < ACL_CANN_ATTR_INF_NAN || cannAttr > ACL_CANN_ATTR_JIT_COMPILE) CALL(hsAclMissing, ME);
     *value = 0;
     return ACL_SUCCESS;
 }
 
 aclError aclrtCheckArchCompatibility(const char *socVersion, int32_t *canCompatible)
 {
-    if (!socVersion || !canCompatible) CALL(lookalikeMissing, ME);
+    if (!socVersion || !canCompatible) CALL(hsAclMissing, ME);
     const char *name = aclrtGetSocName();
     *canCompatible = name != NULL && strcmp(name, socVersion) == 0;
     return ACL_SUCCESS;
 }
 
-/* The three numbers of a device differ where a variable hides some of a machine's; nothing does here. */
-aclError aclrtGetLogicDevIdByUserDevId(const int32_t userDevId, int32_t *const logicDevId)
+aclError aclsysGetCANNVersion(aclCANNPackageName name, aclCANNPackageVersion *version)
 {
-    CALL(lookalikeDeviceNumber, ME, userDevId, logicDevId);
+    if (!version || (unsigned)name > ACL_PKG_NAME_DRIVER) CALL(hsAclMissing, ME);
+    CALL(hsAclNoPackage, ME, "CANN");
 }
 
-aclError aclrtGetUserDevIdByLogicDevId(const int32_t logicDevId, int32_t *const userDevId)
+enum { OPTIONS = 4 };
+static struct {
+    pthread_mutex_t lock;
+    int64_t values[OPTIONS];
+    int given[OPTIONS];
+} options = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+aclError aclrtSetSysParamOpt(aclSysParamOpt opt, int64_t value)
 {
-    CALL(lookalikeDeviceNumber, ME, logicDevId, userDevId);
-}
-
-aclError aclrtGetLogicDevIdByPhyDevId(const int32_t phyDevId, int32_t *const logicDevId)
-{
-    CALL(lookalikeDeviceNumber, ME, phyDevId, logicDevId);
-}
-
-aclError aclrtGetPhyDevIdByLogicDevId(const int32_t logicDevId, int32_t *const phyDevId)
-{
-    CALL(lookalikeDeviceNumber, ME, logicDevId, phyDevId);
-}
-
-aclError aclrtGetUserDevIdByPhyDevId(const int32_t phyDevId, int32_t *const userDevId)
-{
-    CALL(lookalikeDeviceNumber, ME, phyDevId, userDevId);
-}
-
-aclError aclrtGetPhyDevIdByUserDevId(const int32_t userDevId, int32_t *const phyDevId)
-{
-    CALL(lookalikeDeviceNumber, ME, userDevId, phyDevId);
-}
-
-aclError aclrtGetDeviceCapability(int32_t deviceId, aclrtDevFeatureType devFeatureType, int32_t *value)
-{
-    CALL(lookalikeGetDeviceCapability, ME, deviceId, (int32_t)devFeatureType, value);
-}
-
-aclError aclrtDeviceGetUuid(int32_t deviceId, aclrtUuid *uuid) { CALL(lookalikeDeviceGetUuid, ME, deviceId, uuid); }
-
-aclError aclrtDeviceGetPCIBusId(int32_t deviceId, char *pciBusId, int32_t len)
-{
-    if (!pciBusId || len <= 0) CALL(lookalikeMissing, ME);
-    CALL(lookalikeNoBus, ME, deviceId);
-}
-
-aclError aclrtDeviceGetByPCIBusId(const char *pciBusId, int32_t *deviceId)
-{
-    if (!pciBusId || !deviceId) CALL(lookalikeMissing, ME);
-    CALL(lookalikeNoBus, ME, 0);
-}
-
-aclError aclrtGetResInCurrentThread(aclrtDevResLimitType type, uint32_t *value)
-{
-    CALL(lookalikeGetResInCurrentThread, ME, (int32_t)type, value);
-}
-
-aclError aclrtGetPrimaryCtxState(int32_t deviceId, uint32_t *flags, int32_t *active)
-{
-    if (flags) *flags = 0; /* reserved */
-    CALL(lookalikeGetPrimaryCtxState, ME, deviceId, active);
-}
-
-/* -- limits of kernels, of which there are none: what was set is what is read -- */
-
-enum { STEP = 1000000, MOST_STEPS = 254 }; /* microseconds */
-static uint64_t kernel_limit; /* in microseconds; atomic */
-
-static uint64_t set_kernel_limit(uint64_t us)
-{
-    uint64_t steps = us / STEP + (us % STEP != 0);
-    uint64_t actual = STEP * (steps == 0 || steps > MOST_STEPS ? MOST_STEPS : steps);
-    __atomic_store_n(&kernel_limit, actual, __ATOMIC_RELAXED);
-    return actual;
-}
-
-aclError aclrtSetOpExecuteTimeOut(uint32_t timeout)
-{
-    set_kernel_limit((uint64_t)timeout * 1000000);
+    if ((unsigned)opt >= OPTIONS) CALL(hsAclMissing, ME);
+    pthread_mutex_lock(&options.lock);
+    options.values[opt] = value;
+    options.given[opt] = 1;
+    pthread_mutex_unlock(&options.lock);
     return ACL_SUCCESS;
 }
 
-aclError aclrtSetOpExecuteTimeOutWithMs(uint32_t timeout)
+aclError aclrtGetSysParamOpt(aclSysParamOpt opt, int64_t *value)
 {
-    set_kernel_limit((uint64_t)timeout * 1000);
-    return ACL_SUCCESS;
-}
-
-aclError aclrtSetOpExecuteTimeOutV2(uint64_t timeout, uint64_t *actualTimeout)
-{
-    if (!actualTimeout) CALL(lookalikeMissing, ME);
-    *actualTimeout = set_kernel_limit(timeout);
-    return ACL_SUCCESS;
-}
-
-aclError aclrtGetOpTimeOutInterval(uint64_t *interval)
-{
-    if (!interval) CALL(lookalikeMissing, ME);
-    *interval = STEP;
-    return ACL_SUCCESS;
-}
-
-aclError aclrtGetOpExecuteTimeout(uint32_t *const timeoutMs)
-{
-    if (!timeoutMs) CALL(lookalikeMissing, ME);
-    uint64_t us = __atomic_load_n(&kernel_limit, __ATOMIC_RELAXED);
-    *timeoutMs = (uint32_t)((us ? us : (uint64_t)STEP * MOST_STEPS) / 1000);
-    return ACL_SUCCESS;
+    if ((unsigned)opt >= OPTIONS || !value) CALL(hsAclMissing, ME);
+    pthread_mutex_lock(&options.lock);
+    int given = options.given[opt];
+    if (given) *value = options.values[opt];
+    pthread_mutex_unlock(&options.lock);
+    return given ? ACL_SUCCESS : ACL_ERROR_RT_SYSPARAMOPT_NOT_SET;
 }
 
 /* -- functions of the program at the beginning and at the end -- */
@@ -232,13 +161,13 @@ static void set_running(int now, char *text)
     pthread_mutex_unlock(&hooks_lock);
 }
 
-aclError lookalike_begun(char *text)
+static aclError begun(char *text)
 {
     set_running(1, text);
     return run_hooks(&at_init, 1);
 }
 
-aclError lookalike_ended(void)
+static aclError ended(void)
 {
     pthread_mutex_lock(&hooks_lock);
     int begun = running;
@@ -250,7 +179,7 @@ aclError lookalike_ended(void)
 
 aclError aclInitCallbackRegister(aclRegisterCallbackType type, aclInitCallbackFunc cbFunc, void *userData)
 {
-    if (!cbFunc) CALL(lookalikeMissing, ME);
+    if (!cbFunc) CALL(hsAclMissing, ME);
     aclError code = add_hook(&at_init, (int32_t)type, (void *)cbFunc, userData);
     if (code) return code;
     pthread_mutex_lock(&hooks_lock);
@@ -263,18 +192,92 @@ aclError aclInitCallbackRegister(aclRegisterCallbackType type, aclInitCallbackFu
 
 aclError aclInitCallbackUnRegister(aclRegisterCallbackType type, aclInitCallbackFunc cbFunc)
 {
-    if (!cbFunc) CALL(lookalikeMissing, ME);
+    if (!cbFunc) CALL(hsAclMissing, ME);
     return remove_hook(&at_init, (int32_t)type, (void *)cbFunc);
 }
 
 aclError aclFinalizeCallbackRegister(aclRegisterCallbackType type, aclFinalizeCallbackFunc cbFunc, void *userData)
 {
-    if (!cbFunc) CALL(lookalikeMissing, ME);
+    if (!cbFunc) CALL(hsAclMissing, ME);
     return add_hook(&at_finalize, (int32_t)type, (void *)cbFunc, userData);
 }
 
 aclError aclFinalizeCallbackUnRegister(aclRegisterCallbackType type, aclFinalizeCallbackFunc cbFunc)
 {
-    if (!cbFunc) CALL(lookalikeMissing, ME);
+    if (!cbFunc) CALL(hsAclMissing, ME);
     return remove_hook(&at_finalize, (int32_t)type, (void *)cbFunc);
+}
+
+/* -- the beginning and the end -- */
+
+aclError aclInit(const char *configPath)
+{
+    int code = hs_acl_enter(__func__, __builtin_return_address(0));
+    if (!code) code = hsAclInit(ME, (char *)configPath);
+    if (code) return code;
+    hs_acl_come_behind();
+    code = begun(hsAclSettings());
+    if (code) hsAclFinalize(ME);
+    return code;
+}
+
+aclError aclFinalize(void)
+{
+    int code = hs_acl_enter(__func__, __builtin_return_address(0));
+    if (!code) code = hsAclFinalize(ME);
+    return code ? code : ended();
+}
+
+aclError aclFinalizeReference(uint64_t *refCount)
+{
+    int code = hs_acl_enter(__func__, __builtin_return_address(0));
+    if (!code) code = hsAclFinalizeReference(ME, refCount);
+    return code || *refCount > 0 ? code : ended();
+}
+
+const char *aclGetRecentErrMsg(void)
+{
+    if (hs_acl_forked)
+        return "EE9999: error code is 507033.\n        this process was forked after the library was used, and the "
+               "runtime's threads stayed in the parent; start other programs with exec instead";
+    return hs_acl_enter(__func__, __builtin_return_address(0)) ? NULL : hsAclGetRecentErrMsg(ME);
+}
+
+aclError aclrtGetVersion(int32_t *majorVersion, int32_t *minorVersion, int32_t *patchVersion)
+{
+    if (!majorVersion || !minorVersion || !patchVersion) CALL(hsAclMissing, ME);
+    *majorVersion = ACL_MAJOR_VERSION;
+    *minorVersion = ACL_MINOR_VERSION;
+    *patchVersion = ACL_PATCH_VERSION;
+    return ACL_SUCCESS;
+}
+
+const char *aclrtGetSocName(void)
+{
+    return hs_acl_enter(__func__, __builtin_return_address(0)) ? NULL : hsAclGetSocName();
+}
+
+aclError aclrtPeekAtLastError(aclrtLastErrLevel level) { CALL(hsAclLastError, ME, (int32_t)level, 0); }
+aclError aclrtGetLastError(aclrtLastErrLevel level) { CALL(hsAclLastError, ME, (int32_t)level, 1); }
+
+/* -- the end that a tool looks at -- */
+
+enum { FOUND = 66 }; /* the exit code, as Python programs have it */
+
+static pid_t owner; /* a forked child ends with its own code */
+
+/* Called by exit(), also in a function of a stream. glibc continues with the handlers that are left, and
+ * takes the last status. */
+static void end(int status, void *unused)
+{
+    (void)unused;
+    if (getpid() != owner) return;
+    int found = hsAclEnds();
+    if (found > 0 && status == 0) exit(FOUND);
+}
+
+void hs_acl_report_at_exit(void)
+{
+    owner = getpid();
+    on_exit(end, NULL);
 }

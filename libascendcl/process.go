@@ -67,8 +67,8 @@ func readSettings(path string) (s settings, raw, form string, err error) {
 	return s, string(text), form, nil
 }
 
-//export lookalikeInit
-func lookalikeInit(me C.uint32_t, path *C.char) C.int {
+//export hsAclInit
+func hsAclInit(me C.uint32_t, path *C.char) C.int {
 	repeated := false
 	code := call(me, func(*caller) error {
 		name := ""
@@ -110,10 +110,10 @@ func lookalikeInit(me C.uint32_t, path *C.char) C.int {
 	return code
 }
 
-// lookalikeSettings returns the text of the configuration file; the caller frees it.
+// hsAclSettings returns the text of the configuration file; the caller frees it.
 //
-//export lookalikeSettings
-func lookalikeSettings() *C.char {
+//export hsAclSettings
+func hsAclSettings() *C.char {
 	session.mu.Lock()
 	defer session.mu.Unlock()
 	return C.CString(session.given)
@@ -137,16 +137,16 @@ func end(everyone bool) (uint64, error) {
 	return session.users, nil
 }
 
-//export lookalikeFinalize
-func lookalikeFinalize(me C.uint32_t) C.int {
+//export hsAclFinalize
+func hsAclFinalize(me C.uint32_t) C.int {
 	return call(me, func(*caller) error {
 		_, err := end(true)
 		return err
 	})
 }
 
-//export lookalikeFinalizeReference
-func lookalikeFinalizeReference(me C.uint32_t, left *C.uint64_t) C.int {
+//export hsAclFinalizeReference
+func hsAclFinalizeReference(me C.uint32_t, left *C.uint64_t) C.int {
 	return call(me, func(*caller) error {
 		if left == nil {
 			return missing("the count")
@@ -170,16 +170,15 @@ func adopt(c *caller) bool {
 	d, err := device(C.int32_t(standing))
 	if err == nil {
 		_, err = d.UsePrimary(c.t)
-		c.showContext()
 	}
 	return err == nil
 }
 
-//export lookalikeGetRecentErrMsg
-func lookalikeGetRecentErrMsg(me C.uint32_t) *C.char { return callerOf(me).takeText() }
+//export hsAclGetRecentErrMsg
+func hsAclGetRecentErrMsg(me C.uint32_t) *C.char { return callerOf(me).takeText() }
 
-//export lookalikeLastError
-func lookalikeLastError(me C.uint32_t, level C.int32_t, forget C.int) C.int {
+//export hsAclLastError
+func hsAclLastError(me C.uint32_t, level C.int32_t, forget C.int) C.int {
 	c := callerOf(me)
 	if level != 0 {
 		return C.int(c.fail(refuse(paramInvalid, "the level of an error is 0, not %d", level), nil))
@@ -197,8 +196,8 @@ var socName struct {
 	text *C.char
 }
 
-//export lookalikeGetSocName
-func lookalikeGetSocName() *C.char {
+//export hsAclGetSocName
+func hsAclGetSocName() *C.char {
 	socName.Lock()
 	defer socName.Unlock()
 	if socName.text == nil {
@@ -229,4 +228,11 @@ func waited(done bool, err error, code int, d *hal.Device, ms C.int32_t) error {
 		err = d.Lost()
 	}
 	return err
+}
+
+//export hsAclNoPackage
+func hsAclNoPackage(me C.uint32_t, name *C.char) C.int {
+	return call(me, func(*caller) error {
+		return refuse(libraryError, "there is no package %q here, only \"runtime\"", C.GoString(name))
+	})
 }

@@ -1,4 +1,4 @@
-"""Functions that a stream takes as one burst, and `Stream.call_many`."""
+"""Functions that follow each other on a stream, and `Stream.call_many`."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_H1_arguments_of_every_form_arrive_and_are_let_go() -> None:
     assert [one() for one in alive] == [None] * 6
 
 
-def test_H3_a_function_may_not_add_to_the_burst_that_it_is_in() -> None:
+def test_H3_a_function_may_not_add_others_behind_itself() -> None:
     s, caught = hs.Stream(), []
 
     def call(how: Callable[[], None]) -> None:
@@ -159,7 +159,7 @@ def test_H3_a_function_may_not_add_to_the_burst_that_it_is_in() -> None:
     ended = threading.Event()
     s.call(ended.set)
     first.set()
-    assert ended.wait(LIMIT)  # a synchronize would end the burst's growth
+    assert ended.wait(LIMIT)
     s.synchronize(timeout=LIMIT)
     assert len(caught) == 2
 
@@ -178,7 +178,7 @@ def test_H4_a_closed_stream_takes_no_more_functions_and_runs_those_that_it_has()
     assert ran == [1]
 
 
-def test_H1_many_threads_add_to_one_burst() -> None:
+def test_H1_functions_of_many_threads_keep_the_order_of_each() -> None:
     s, ran = hs.Stream(), []
     first = begin(s)
     adding = [threading.Thread(target=lambda k=k: [s.call(ran.append, (k, i)) for i in range(500)]) for k in range(4)]
@@ -194,7 +194,7 @@ def test_H1_many_threads_add_to_one_burst() -> None:
 
 def test_H6_a_thread_that_runs_functions_of_C_lets_other_threads_run(backend: str) -> None:
     turns = [0]
-    many = 300_000 if backend == "host" else 900  # without bursts there is a switch after each
+    many = 300_000 if backend == "host" else 900  # elsewhere there is a switch after each
     stop = threading.Event()
 
     def count() -> None:
@@ -260,13 +260,13 @@ def test_methods_of_the_extension_are_documented_as_those_of_python() -> None:
 
 
 @pytest.mark.needs("schedules")  # a driver says by itself when the urgent function may begin
-def test_H5_a_burst_gives_way_to_a_more_urgent_stream_where_no_thread_is_free(child: Child) -> None:
+def test_H5_a_more_urgent_stream_comes_first_where_no_thread_is_free(child: Child) -> None:
     done = child(
         """
         import threading, halstream as hs
         began, leave, ran = threading.Event(), threading.Event(), []
         calm, urgent = hs.Stream(), hs.Stream(priority=-1)
-        calm.call(int)  # starts the thread; what follows is one burst
+        calm.call(int)  # starts the thread
         calm.synchronize(timeout=10)
         calm.call(lambda: (began.set(), leave.wait(20)))
         assert began.wait(10)

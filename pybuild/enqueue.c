@@ -1,3 +1,4 @@
+/* Enqueuing functions: the methods of Python's streams for it, and their connection with Python's half. */
 #include "dispatch.h"
 
 #include <stdlib.h>
@@ -6,10 +7,8 @@
 #include "_cgo_export.h"
 #include "caller.h"
 #include "sites.h"
-#include "calls.h"
 #include "unstable.h"
 
-static object *hooks[HOOKS];
 static object *id_name;
 /* Types whose objects are not given to functions as they are; a tuple or NULL. */
 static object *special;
@@ -19,8 +18,6 @@ static object *declared;
 static int started;
 /* Python's half looks at every function: a sanitizer is on. */
 static int inspected;
-
-object *halstream_hook(int which) { return hooks[which]; }
 
 /* The layout of every object begins so. */
 static void *type_of(object *o) { return ((void **)o)[halstream_unstable.type_at]; }
@@ -77,26 +74,16 @@ static int64_t id_of(object *stream)
     return id;
 }
 
-/* Enqueues a list of calls, which it takes over. Returns 0 with nothing enqueued, and
- * the calls freed, where only the way through Python's half knows what is to be done. */
-static int enqueue(object *stream, hs_call *first, hs_call **end, uint64_t count)
+/* Enqueues a call, which it takes over. Returns 0 with nothing enqueued, and the call freed, where only Python's half
+ * knows what is to be done. */
+static int enqueue(object *stream, hs_call *c)
 {
     int64_t id = halstream_forked ? -1 : id_of(stream); /* nobody runs what a forked child adds */
-    if (id >= 0 && halstream_burst_add(id, first, end, count)) return 1;
-    if (id >= 0 && count == 1 && halstream_capture_add(id, first)) return 1;
-    hs_burst *b = id >= 0 ? halstream_burst_new(first, end, count) : NULL;
-    if (b == NULL) {
-        halstream_calls_free(first);
-        return 0;
-    }
-    int growing = 0;
-    if (!halstream_enter()) growing = halstreamHostFuncs(id, b->token, (GoUint64 *)&b->word, halstream_line());
-    if (growing == 0) {
-        halstream_burst_free(b);
-        return 0;
-    }
-    if (growing == 2) halstream_burst_grows(id, b);
-    return 1;
+    if (id >= 0 && halstream_capture_add(id, c)) return 1;
+    int64_t token = c->token; /* the function may have run, and be gone, before the call returns */
+    if (id >= 0 && !halstream_enter() && halstreamHostFunc(id, token, halstream_line())) return 1;
+    halstream_call_free(c);
+    return 0;
 }
 
 static object *vector(object *f, object *const *v, intptr_t n, object *names)
@@ -123,7 +110,7 @@ static object *slowly(int which, object *self, object *const *v, intptr_t n, obj
     if (given == NULL) return PyErr_NoMemory();
     given[0] = self;
     memcpy(given + 1, v, (size_t)all * sizeof *given);
-    object *result = vector(hooks[which], given, n + 1, names);
+    object *result = vector(halstream_hooks[which], given, n + 1, names);
     free(given);
     return result;
 }
@@ -133,8 +120,8 @@ static object *call_one(object *self, object *const *v, intptr_t n, object *name
     if (n > 0 && started && !halstream_self.inside && unseen(v[0]) && given(names)) {
         intptr_t count = n - 1 + (names ? PyTuple_Size(names) : 0);
         if (plain(v + 1, count)) {
-            hs_call *c = halstream_call_new(v[0], v + 1, count, names, checked);
-            if (c != NULL && enqueue(self, c, &c->next, 1)) return none();
+            hs_call *c = halstream_call_new(v[0], v + 1, count, names, checked, halstream_here());
+            if (c != NULL && enqueue(self, c)) return none();
         }
     }
     return slowly(checked ? HOOK_CHECKED : HOOK_CALL, self, v, n, names);
@@ -151,9 +138,9 @@ static object *call_checked(object *self, object *const *v, intptr_t n, object *
 }
 
 /* Makes the call of one element of call_many's list; NULL for one that is not plain. */
-static hs_call *element(object *one)
+static hs_call *element(object *one, uint32_t site)
 {
-    if (PyCallable_Check(one)) return unseen(one) ? halstream_call_new(one, NULL, 0, NULL, 0) : NULL;
+    if (PyCallable_Check(one)) return unseen(one) ? halstream_call_new(one, NULL, 0, NULL, 0, site) : NULL;
     if (!PyType_IsSubtype(type_of(one), PyTuple_Type)) return NULL;
     intptr_t n = PyTuple_Size(one) - 1;
     if (n < 0) return NULL;
@@ -162,9 +149,38 @@ static hs_call *element(object *one)
     for (intptr_t i = 0; i < n; i++) values[i] = PyTuple_GetItem(one, i + 1);
     object *function = PyTuple_GetItem(one, 0);
     hs_call *c = NULL;
-    if (unseen(function) && plain(values, n)) c = halstream_call_new(function, values, n, NULL, 0);
+    if (unseen(function) && plain(values, n)) c = halstream_call_new(function, values, n, NULL, 0, site);
     if (values != few) free(values);
     return c;
+}
+
+static void free_calls(hs_call *c)
+{
+    while (c != NULL) {
+        hs_call *next = c->next;
+        halstream_call_free(c);
+        c = next;
+    }
+}
+
+/* Makes the calls of a list or a tuple; NULL where there are none, or one is not plain. */
+static hs_call *elements(object *list)
+{
+    hs_call *first = NULL, **end = &first;
+    uint32_t site = halstream_here();
+    for (intptr_t i = 0; i < PySequence_Size(list); i++) {
+        object *one = PySequence_GetItem(list, i);
+        hs_call *c = one != NULL ? element(one, site) : NULL;
+        if (one != NULL) Py_DecRef(one);
+        if (c == NULL) {
+            PyErr_Clear();
+            free_calls(first);
+            return NULL;
+        }
+        *end = c;
+        end = &c->next;
+    }
+    return first;
 }
 
 /* Reports whether an object is a list or a tuple, which is not used up by a look at it. */
@@ -173,73 +189,29 @@ static int is_list(object *o)
     return PyType_IsSubtype(type_of(o), PyList_Type) || PyType_IsSubtype(type_of(o), PyTuple_Type);
 }
 
-/* Enqueues a list of calls, which it takes over, one by one: a capture makes a node of each. Returns how many were
- * enqueued; the others are freed. */
-static uint64_t enqueue_each(object *stream, hs_call *first)
-{
-    uint64_t taken = 0;
-    while (first != NULL) {
-        hs_call *next = first->next;
-        first->next = NULL;
-        if (!enqueue(stream, first, &first->next, 1)) {
-            halstream_calls_free(next);
-            break;
-        }
-        taken++;
-        first = next;
-    }
-    return taken;
-}
-
-/* Enqueues a list without its first elements by Python's half. */
-static object *rest_slowly(object *self, object *list, uint64_t from)
-{
-    object *rest = PySequence_GetSlice(list, (intptr_t)from, PySequence_Size(list));
-    if (rest == NULL) return NULL;
-    object *result = slowly(HOOK_MANY, self, &rest, 1, NULL);
-    Py_DecRef(rest);
-    return result;
-}
-
+/* Enqueues all functions before another thread of Python's can enqueue one, as it keeps Python's lock. */
 static object *call_many(object *self, object *const *v, intptr_t n, object *names)
 {
-    if (n == 1 && names == NULL && started && !halstream_self.inside && is_list(v[0])) {
-        object *iterator = PyObject_GetIter(v[0]), *one;
-        hs_call *first = NULL, **end = &first;
-        uint64_t count = 0;
-        int all = iterator != NULL;
-        while (all && (one = PyIter_Next(iterator)) != NULL) {
-            hs_call *c = element(one);
-            Py_DecRef(one);
-            if (c == NULL) {
-                all = 0;
-                break;
-            }
-            *end = c;
-            end = &c->next;
-            count++;
+    int usual = n == 1 && names == NULL && started && !halstream_self.inside && is_list(v[0]);
+    hs_call *c = usual ? elements(v[0]) : NULL;
+    if (c == NULL) return slowly(HOOK_MANY, self, v, n, names);
+    for (intptr_t taken = 0; c != NULL; taken++) {
+        hs_call *next = c->next;
+        if (!enqueue(self, c)) {
+            free_calls(next);
+            object *rest = PySequence_GetSlice(v[0], taken, PySequence_Size(v[0]));
+            if (rest == NULL) return NULL;
+            object *result = slowly(HOOK_MANY, self, &rest, 1, NULL);
+            Py_DecRef(rest);
+            return result;
         }
-        if (iterator != NULL) Py_DecRef(iterator);
-        if (PyErr_Occurred()) {
-            PyErr_Clear();
-            all = 0;
-        }
-        if (all && count > 0 && halstream_wants_lines()) {
-            uint64_t taken = enqueue_each(self, first);
-            if (taken == count) return none();
-            if (taken > 0) return rest_slowly(self, v[0], taken);
-        } else if (all && count > 0 && count <= BURST_MOST / 2) {
-            if (enqueue(self, first, end, count)) return none();
-        } else {
-            halstream_calls_free(first);
-        }
+        c = next;
     }
-    return slowly(HOOK_MANY, self, v, n, names);
+    return none();
 }
 
-/* Makes a burst of one call for Python's half: (function or None, arguments, keywords'
- * names, checked). Returns its token. */
-static object *new_task(object *self, object *const *v, intptr_t n)
+/* Makes a call for Python's half: (function or None, arguments, keywords' names, checked). Returns its token. */
+static object *task(object *self, object *const *v, intptr_t n)
 {
     (void)self;
     if (n != 4) return PyErr_Format(PyExc_TypeError, "task takes 4 arguments (%zd given)", n);
@@ -249,39 +221,11 @@ static object *new_task(object *self, object *const *v, intptr_t n)
     object **values = malloc((size_t)(count + 1) * sizeof *values);
     if (values == NULL) return PyErr_NoMemory();
     for (intptr_t i = 0; i < count; i++) values[i] = PyTuple_GetItem(v[1], i);
-    object *names = PyTuple_Size(v[2]) > 0 ? v[2] : NULL;
-    hs_call *c = halstream_call_new(v[0] == none_object ? NULL : v[0], values, count, names, checked != 0);
+    object *names = PyTuple_Size(v[2]) > 0 ? v[2] : NULL, *function = v[0] == none_object ? NULL : v[0];
+    uint32_t site = function != NULL ? halstream_here() : 0;
+    hs_call *c = halstream_call_new(function, values, count, names, checked != 0, site);
     free(values);
-    hs_burst *b = c ? halstream_burst_new(c, &c->next, BURST_SEALED | 1) : NULL;
-    if (b == NULL) {
-        if (c != NULL) halstream_call_free(c);
-        return PyErr_NoMemory();
-    }
-    return PyLong_FromLongLong(b->token);
-}
-
-/* Frees a burst that no stream has taken. */
-static object *discard(object *self, object *token)
-{
-    (void)self;
-    hs_burst *b = halstream_burst_find(PyLong_AsLongLong(token));
-    if (PyErr_Occurred()) return NULL;
-    if (b != NULL) halstream_burst_free(b);
-    return none();
-}
-
-static object *pending(object *self, object *unused)
-{
-    (void)self;
-    (void)unused;
-    return PyLong_FromLongLong(halstream_calls_pending);
-}
-
-static object *kept(object *self, object *unused)
-{
-    (void)self;
-    (void)unused;
-    return PyLong_FromLongLong(halstream_calls_kept);
+    return c != NULL ? PyLong_FromLongLong(c->token) : PyErr_NoMemory();
 }
 
 static object *set_started(object *self, object *value)
@@ -320,19 +264,12 @@ static object *set_inspected(object *self, object *value)
 }
 
 static method functions[] = {
-    {"dispatch", halstream_dispatch, METH_NOARGS, NULL},
-    {"running", halstream_performed, METH_NOARGS, NULL},
-    {"pending", pending, METH_NOARGS, NULL},
-    {"kept", kept, METH_NOARGS, NULL},
-    {"function_of", halstream_function_of, METH_O, NULL},
-    {"arguments_of", halstream_arguments_of, METH_O, NULL},
-    {"place_of", halstream_place_of, METH_O, NULL},
-    {"discard", discard, METH_O, NULL},
     {"set_started", set_started, METH_O, NULL},
     {"set_special", set_special, METH_O, NULL},
     {"set_declared", set_declared, METH_O, NULL},
     {"set_inspected", set_inspected, METH_O, NULL},
-    {"task", new_task, METH_FASTCALL, NULL},
+    {"task", task, METH_FASTCALL, NULL},
+    {NULL, NULL, 0, NULL},
 };
 
 static struct {
@@ -349,6 +286,17 @@ static struct {
 static const char *const names_of_hooks[HOOKS] = {"spawn", "report", "unreported", "nothing",
                                                   "slow_call", "slow_call_checked", "slow_call_many"};
 
+/* Puts functions into a dictionary; returns 0, or -1 with an exception set. */
+static int put(object *table, method *list)
+{
+    for (; list->name != NULL; list++) {
+        object *f = PyCFunction_NewEx(list, NULL, NULL);
+        if (f == NULL || PyDict_SetItemString(table, list->name, f) < 0) return -1;
+        Py_DecRef(f);
+    }
+    return 0;
+}
+
 int halstream_dispatch_install(uint64_t hooks_table)
 {
     object *table = (object *)(uintptr_t)hooks_table;
@@ -361,14 +309,10 @@ int halstream_dispatch_install(uint64_t hooks_table)
             return -1;
         }
         Py_IncRef(hook);
-        if (hooks[i] != NULL) Py_DecRef(hooks[i]);
-        hooks[i] = hook;
+        if (halstream_hooks[i] != NULL) Py_DecRef(halstream_hooks[i]);
+        halstream_hooks[i] = hook;
     }
-    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
-        object *f = PyCFunction_NewEx(&functions[i], NULL, NULL);
-        if (f == NULL || PyDict_SetItemString(table, functions[i].name, f) < 0) return -1;
-        Py_DecRef(f);
-    }
+    if (put(table, halstream_dispatch_functions) < 0 || put(table, functions) < 0) return -1;
     if (handle_type == NULL) {
         handle_type = PyDict_GetItemString(table, "handle");
         if (handle_type != NULL) Py_IncRef(handle_type);

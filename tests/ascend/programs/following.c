@@ -1,4 +1,4 @@
-/* Functions that follow each other on a stream, which C may add and run without entering Go. */
+/* Functions that follow each other on a stream. */
 #include "check.h"
 
 #include <pthread.h>
@@ -155,7 +155,7 @@ static void *without_a_context(void *unused)
     return NULL;
 }
 
-/* The context is checked although C adds the function. */
+/* The context is checked also behind a function that was enqueued with one. */
 static void the_context_is_checked(aclrtStream stream)
 {
     pthread_t thread;
