@@ -199,7 +199,7 @@ def test_a_snapshot_shows_the_segments_and_their_blocks(torch: Any) -> None:
 
 
 def test_peaks_begin_again_and_nested_figures_are_complete(torch: Any) -> None:
-    from halstream.torch.cuda._stats import complete
+    from halstream.torch._redirect.figures import complete
 
     x = torch.empty(4 << 20, dtype=torch.uint8, device="cuda")
     del x
