@@ -1,6 +1,7 @@
 package hal
 
 import (
+	"slices"
 	"sync"
 
 	"halstream/hal/addrmap"
@@ -120,46 +121,6 @@ func (b *Block) endUse(s *Stream, place uint64) {
 // reached reports whether the operation is known to be done.
 func (u use) reached() bool { return u.calls == 0 && u.stream.d.Reached(u.place) }
 
-// using calls enqueue, which enqueues on s the one operation for which beginUse was
-// called on blocks, and then endUse on each of them. Nil blocks are skipped. No lock
-// is held during the call.
-func (s *Stream) using(blocks []*Block, enqueue func() error) error {
-	err := enqueue()
-	s.endUses(blocks, err)
-	return err
-}
-
-// endUses calls endUse on blocks after an operation was enqueued, or could not be because of err.
-func (s *Stream) endUses(blocks []*Block, err error) {
-	var place uint64
-	if err == nil {
-		place = s.d.Last()
-		s.requestExact(blocks)
-	}
-	m := &s.dev.rt.memory
-	m.mu.Lock()
-	for _, b := range blocks {
-		if b != nil {
-			b.endUse(s, place)
-		}
-	}
-	m.mu.Unlock()
-}
-
-// requestExact asks the backend to track exactly when the operation enqueued last is
-// done if one of the blocks is pinned: FreeHost fails while an operation uses such a
-// block.
-func (s *Stream) requestExact(blocks []*Block) {
-	for _, b := range blocks {
-		if b != nil && b.Kind == Pinned {
-			if k, ok := s.d.(driver.VendorStream); ok {
-				k.Keep()
-			}
-			return
-		}
-	}
-}
-
 // pendingUse returns a use that is still pending, nil if there is none.
 func (b *Block) pendingUse() *use {
 	for i := range b.users {
@@ -185,173 +146,194 @@ func (b *Block) describe() string {
 	return b.Kind.String()
 }
 
-// refresh makes the backend update which places of its streams are reached, for the
-// streams of which a place was queried and not reached. It may call the vendor's
-// library, so the caller holds no lock.
-func (rt *Runtime) refresh() {
-	if rt.vendor != nil {
-		rt.vendor.Refresh()
+// Freed reports whether the block was freed, by whichever call.
+func (b *Block) Freed() bool {
+	if b.rt == nil {
+		return b.freed
 	}
+	b.rt.memory.mu.Lock()
+	defer b.rt.memory.mu.Unlock()
+	return b.freed
 }
 
-// refreshRounds is how often a caller queries whether places are reached, with a
-// refresh before each round. A vendor's backend needs two rounds: only the first one
-// marks the streams that the second refresh updates.
-func (rt *Runtime) refreshRounds() int {
-	if rt.vendor != nil {
-		return 2
-	}
-	return 1
-}
+// Device returns the device of the block, nil for memory of the host.
+func (b *Block) Device() *Device { return b.dev }
 
-// giveBack returns the memory of a block that nothing uses any more to where it came
-// from. The caller holds no lock.
-func (rt *Runtime) giveBack(b *Block) {
-	switch {
-	case b.module != nil:
-		b.module.Close()
-	case b.onReturn != nil:
-		b.onReturn()
-	case b.registered:
-		_ = rt.drv.Unregister(b.Start)
-	case b.Kind == Pinned:
-		rt.sources.forget(Range{b.Start, b.Size})
-		rt.drv.FreeHost(b.Start)
-	case b.pooled:
-		// freedAt is 0 if no stream has to reach a place before others use the memory.
-		b.dev.pool.free(b.dev, b.chunk, b.allocStream, b.freedAt)
-	default:
-		b.dev.d.Free(b.Start)
-		b.dev.pool.countReturned(b.Size)
-	}
-}
+// ReleaseInOrder makes Release free a stream-ordered block as Stream.FreeAsync does:
+// in the order of its stream, without waiting for uses on other streams. Memory of a
+// graph has no such order: its graphs end it.
+func (b *Block) ReleaseInOrder() { b.inOrder = b.pooled }
 
-// Blocks returns the number of blocks of memory that are not freed.
+// RecordStream declares that work on s uses the block, for work enqueued without
+// ranges of its accesses. When the block is freed, its memory is not reused before
+// the work enqueued on s by then is done, also if s was closed meanwhile. The stream
+// that the block was allocated on needs no such call.
 //
-// Contract: M2.
-func (rt *Runtime) Blocks() int {
-	rt.memory.mu.Lock()
-	defer rt.memory.mu.Unlock()
-	return rt.memory.blocks.Len()
-}
-
-// Lookup returns the kind, the start and the size of the block that contains an
-// address, and the ordinal of its device, -1 for the host. An address in no block is
-// Pageable memory of size 0.
-func (rt *Runtime) Lookup(addr uint64) (kind MemoryKind, start, size uint64, ordinal int) {
-	rt.memory.mu.Lock()
-	defer rt.memory.mu.Unlock()
-	b := rt.memory.blocks.Find(addr)
-	if b == nil {
-		return Pageable, 0, 0, -1
+// Contract: M17. Source: torch.Tensor.record_stream.
+func (b *Block) RecordStream(s *Stream) {
+	if s == b.allocStream {
+		return
 	}
-	ordinal = -1
-	if b.dev != nil {
-		ordinal = b.dev.ordinal
-	}
-	return b.Kind, b.Start, b.Size, ordinal
-}
-
-// pendingUses returns the pending operations that use the block that contains addr.
-func (rt *Runtime) pendingUses(addr uint64) (found []use) {
-	rt.refresh()
-	for range rt.refreshRounds() {
-		if found = rt.pendingOnce(addr); len(found) == 0 {
-			break
-		}
-		rt.refresh()
-	}
-	return found
-}
-
-// pendingOnce is pendingUses without a refresh.
-func (rt *Runtime) pendingOnce(addr uint64) []use {
-	m := &rt.memory
+	m := &b.rt.memory
 	m.mu.Lock()
-	defer m.mu.Unlock()
-	b := m.blocks.Find(addr)
-	if b == nil {
-		return nil
+	if !slices.Contains(b.recorded, s) {
+		b.recorded = append(b.recorded, s)
 	}
-	var found []use
-	for _, u := range b.users {
-		if !u.stream.d.Reached(u.place) {
-			found = append(found, u)
+	m.mu.Unlock()
+}
+
+// Recorded reports whether RecordStream was called with another stream than the one
+// the block was allocated on.
+func (b *Block) Recorded() bool {
+	b.rt.memory.mu.Lock()
+	defer b.rt.memory.mu.Unlock()
+	return b.recorded != nil
+}
+
+// addUse records that the work of s up to place uses the block. The caller holds the
+// memory's lock.
+func (b *Block) addUse(s *Stream, place uint64) {
+	for i := range b.users {
+		if u := &b.users[i]; u.stream == s {
+			u.place = max(u.place, place)
+			return
 		}
 	}
-	return found
+	b.users = append(b.users, use{stream: s, place: place, what: "work of a recorded stream"})
 }
 
-// MemoryUsers returns the streams with pending operations on the block that contains
-// addr; none for an address in no block.
-func (rt *Runtime) MemoryUsers(addr uint64) []*Stream {
-	var streams []*Stream
-	for _, u := range rt.pendingUses(addr) {
-		streams = append(streams, u.stream)
-	}
-	return streams
-}
-
-// MemoryPoint returns the point at which all operations that are enqueued so far and
-// use the block that contains addr are done, nil if none is pending.
+// Release frees a block for its owner. Pending operations that use it complete first.
+// Stream-ordered memory can be allocated again on its stream at once, unless other
+// streams use it, and on other streams when the work that is now enqueued on its
+// stream is done. A block that was freed already is not freed again.
 //
-// # Errors
-//   - [ErrInHostFunction].
+// # Errors: [ErrInHostFunction].
 //
-// Contract: M2, M11, H3.
-func (rt *Runtime) MemoryPoint(t *Thread, addr uint64) (driver.Point, error) {
-	if err := t.checkCaller("wait for memory"); err != nil {
-		return nil, err
-	}
-	var ps driver.Points
-	for _, u := range rt.pendingUses(addr) {
-		ps = append(ps, u.stream.d.At(u.place))
-	}
-	o := Operation{Kind: OpSynchronizeMemory, Thread: t, Reads: rt.wholeBlock(addr)}
-	if len(ps) == 0 {
-		rt.notifyHost(o)
-		return nil, nil
-	}
-	return rt.observe(ps, o), nil
-}
-
-// wholeBlock returns the range of the block that contains addr, for listeners.
-func (rt *Runtime) wholeBlock(addr uint64) []Range {
-	if !rt.listened() {
-		return nil
-	}
-	_, start, size, _ := rt.Lookup(addr)
-	return []Range{{start, size}}
-}
-
-// WaitMemory makes work enqueued on s after this call start only when the
-// pending operations that use the block that contains addr are done, including those
-// on streams that were closed meanwhile.
-//
-// # Errors: as for Wait.
-//
-// Contract: S6, M11, H3.
-func (s *Stream) WaitMemory(t *Thread, addr uint64) error {
-	const op = "wait for memory"
-	if err := s.checkEnqueue(t, op); err != nil {
+// Contract: M2, M7, M15, M17.
+func (b *Block) Release(t *Thread) error {
+	rt := b.rt
+	if err := t.checkCaller("free"); err != nil {
 		return err
 	}
-	if c := s.capture.Load(); c != nil {
-		return c.refuse(s, op, "wait before the capture begins")
+	rt.ReportTouched(t) // while the block is known
+	if b.onReturn != nil {
+		rt.releaseBorrowed(b)
+		return nil
 	}
-	for _, o := range s.dev.rt.MemoryUsers(addr) {
-		if o == s {
-			continue
+	if b.inOrder && b.recorded == nil && !b.allocStream.closed.Load() {
+		if rt.remove(b) {
+			b.allocStream.freeInOrder(t, b)
 		}
-		var id uint32
-		if s.listened() {
-			id = s.announce(&Operation{Kind: OpWaitStream, Thread: t, Other: o})
-		}
-		if err := s.settle(t, id, s.d.WaitStream(o.d, id)); err != nil {
-			return err
-		}
+		return nil
 	}
-	// Work that was done already is ordered before later work of s as well.
-	s.dev.rt.notifyHost(Operation{Kind: OpWaitMemory, Stream: s, Thread: t, Reads: s.dev.rt.wholeBlock(addr)})
+	m := &rt.memory
+	m.mu.Lock()
+	if others := b.recorded; len(others) > 0 {
+		m.mu.Unlock()
+		for _, s := range others { // track exactly when the work enqueued by now is done
+			if k, ok := s.d.(driver.VendorStream); ok {
+				k.Keep()
+			}
+		}
+		m.mu.Lock()
+	}
+	if b.freed || b.keptByGraphs() {
+		m.mu.Unlock()
+		return nil
+	}
+	if b.pooled {
+		b.freedAt = b.allocStream.d.Last()
+		// Later work of its stream is ordered after these uses.
+		b.users = slices.DeleteFunc(b.users, func(u use) bool { return u.stream == b.allocStream && u.calls == 0 })
+	}
+	rt.deferFree(b)
+	m.mu.Unlock()
+	rt.noteFreed(t, b, false, nil)
+	rt.reap(maxReap)
 	return nil
+}
+
+// Collect is Release for a block whose owner was collected: the program may still launch
+// graphs that work on the memory, which is freed when none is left.
+//
+// Contract: G6.
+func (b *Block) Collect() error {
+	if b.rt != nil {
+		m := &b.rt.memory
+		m.mu.Lock()
+		waits := b.graphs > 0 && !b.freed
+		b.collected = b.collected || waits
+		m.mu.Unlock()
+		if waits {
+			return nil
+		}
+	}
+	return b.Release(nil)
+}
+
+// Free is Release that fails for a block which was freed already, and for pinned
+// memory that pending operations use.
+//
+// # Errors
+//   - [ErrInvalidValue]: the block was freed already.
+//   - [ErrNotReady]: the block is pinned memory that pending operations use.
+//   - [ErrInHostFunction].
+//
+// Contract: M2, M10.
+func (b *Block) Free(t *Thread) error {
+	const op = "free"
+	if err := t.checkCaller(op); err != nil {
+		return err
+	}
+	if b.Freed() {
+		return b.alreadyFreed(op)
+	}
+	if b.Kind == Pinned && b.onReturn == nil && !b.Recorded() {
+		return b.rt.unpin(t, op, b.Start, func(o *Block) bool { return o == b }, "the block that was to be freed", false)
+	}
+	return b.Release(t)
+}
+
+// alreadyFreed is the error of a second free.
+func (b *Block) alreadyFreed(op string) error {
+	return driver.Errorf(driver.InvalidValue, op, "the block of %d bytes at %#x was freed already", b.Size, b.Start)
+}
+
+// maxOverwrite is the greatest number of bytes of a block that are overwritten.
+const maxOverwrite = 64 << 20
+
+// Disown counts the block as freed, for an owner that has dropped it while pending
+// functions still refer to it. The owner calls Release when they have ended.
+//
+// Contract: M15.
+func (b *Block) Disown() { b.countFreed() }
+
+// countFreed counts a block as freed, once. Pending work may still use it.
+func (b *Block) countFreed() {
+	if b.dev == nil || b.module != nil || b.foreign {
+		return
+	}
+	p := &b.dev.pool
+	n := bestfit.RoundUp(b.Size)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if b.countedFreed {
+		return
+	}
+	b.countedFreed = true
+	p.all.used -= n
+	if b.pooled {
+		p.own.used -= n
+	}
+}
+
+// ownMemory reports whether the runtime allocated the memory of the block.
+func (b *Block) ownMemory() bool { return b.module == nil && b.onReturn == nil && !b.registered }
+
+// onHost reports whether the block is memory of the host; nil is pageable memory.
+func (b *Block) onHost() bool { return b == nil || b.dev == nil }
+
+// usableBy reports whether a range that begins in b, nil for pageable memory, lies in it, and s can use it.
+func (b *Block) usableBy(s *Stream, r Range) bool {
+	return b != nil && b.Kind != Pageable && r.Size <= b.Size-(r.Start-b.Start) && (b.dev == nil || b.dev.ordinal == s.dev.ordinal)
 }

@@ -152,26 +152,6 @@ func (g *Graph) checkBody(op string) error {
 	return nil
 }
 
-// faulty tells a completer that the function, which is on s, has failed without an error of the stream.
-func (s *Stream) faulty(c driver.Completer) {
-	l, ok := c.(driver.LoopCompleter)
-	if !ok {
-		return
-	}
-	function, loops := l.Loops()
-	if len(loops) == 0 {
-		return
-	}
-	rt := s.dev.rt
-	errs := make([]*Error, len(loops))
-	for i, loop := range loops {
-		errs[i] = driver.Errorf(driver.HostFunction, "launch graph", "the loop%s was ended, as the function%s has failed "+
-			"in its body and nothing has changed its condition: it might never end; let the function catch its errors, "+
-			"or enqueue it with call_checked to get them", rt.at(loop), rt.at(function))
-	}
-	l.Faulty(errs)
-}
-
 // checkBodies rejects nodes that the backend cannot run in a body.
 func (g *Graph) checkBodies(op string) error {
 	checker, ok := g.rt.drv.(driver.BodyChecker)

@@ -1,6 +1,8 @@
 package hal
 
 import (
+	"cmp"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -20,111 +22,6 @@ type Context struct {
 	sizeAfterSweep int // number of streams that the latest sweep kept
 }
 
-// primary is the one context of a device that is shared by counting its users.
-type primary struct {
-	mu   sync.Mutex
-	ctx  *Context
-	uses int
-}
-
-// newContext makes a context with its default stream.
-func (d *Device) newContext(isPrimary bool) (*Context, error) {
-	c := &Context{dev: d, primary: isPrimary, streams: map[*Stream]struct{}{}}
-	def, err := d.newStream(StreamOptions{}, c)
-	if err != nil {
-		return nil, err
-	}
-	def.isDefault = true
-	c.def = def
-	c.streams[def] = struct{}{}
-	return c, nil
-}
-
-// NewContext makes a context of d and makes it current on t.
-//
-// # Errors: [ErrInHostFunction].
-//
-// Contract: A1.
-func (d *Device) NewContext(t *Thread) (*Context, error) {
-	if err := t.checkCaller("create context"); err != nil {
-		return nil, err
-	}
-	c, err := d.newContext(false)
-	if err == nil {
-		t.ctx = c
-	}
-	return c, err
-}
-
-// UsePrimary makes the primary context of d current on t and counts one more
-// user of it.
-//
-// # Errors: [ErrInHostFunction].
-//
-// Contract: A9.
-func (d *Device) UsePrimary(t *Thread) (*Context, error) {
-	if err := t.checkCaller("use primary context"); err != nil {
-		return nil, err
-	}
-	p := &d.primary
-	if c := p.use(nil); c != nil {
-		t.ctx = c
-		return c, nil
-	}
-	made, err := d.newContext(true)
-	if err != nil {
-		return nil, err
-	}
-	t.ctx = p.use(made)
-	if t.ctx != made {
-		made.End() // another thread was first
-	}
-	return t.ctx, nil
-}
-
-// use counts one more user of the primary context and returns it. If there is none
-// yet, made becomes the primary context; if made is nil, too, use returns nil.
-func (p *primary) use(made *Context) *Context {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.ctx == nil {
-		p.ctx = made
-	}
-	if p.ctx != nil {
-		p.uses++
-	}
-	return p.ctx
-}
-
-// ReleasePrimary counts one user of the primary context less, with force all of
-// them. After the last release it returns the context: the caller waits for its
-// Point and then calls End.
-//
-// # Errors
-//   - [ErrInvalidValue]: it has no users.
-//   - [ErrInHostFunction].
-//
-// Contract: A9.
-func (d *Device) ReleasePrimary(t *Thread, force bool) (*Context, error) {
-	if err := t.checkCaller("release primary context"); err != nil {
-		return nil, err
-	}
-	p := &d.primary
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.uses == 0 {
-		return nil, driver.Errorf(driver.InvalidValue, "release primary context",
-			"device %d is not in use", d.ordinal)
-	}
-	p.uses--
-	if p.uses > 0 && !force {
-		return nil, nil
-	}
-	c := p.ctx
-	p.ctx, p.uses = nil, 0
-	return c, nil
-}
-
 // UndoRelease undoes the release of the last user, for a caller whose wait for the
 // context was interrupted.
 func (c *Context) UndoRelease() {
@@ -134,38 +31,6 @@ func (c *Context) UndoRelease() {
 	if c.primary && p.ctx == nil {
 		p.ctx, p.uses = c, 1
 	}
-}
-
-// Context returns t's current context.
-//
-// # Errors
-//   - [ErrNoContext]: t has none.
-//
-// Contract: A1.
-func (t *Thread) Context() (*Context, error) {
-	if t.ctx == nil || t.ctx.ended.Load() {
-		return nil, driver.Errorf(driver.NoContext, "context",
-			"this thread has no current context; set a device or a context first")
-	}
-	return t.ctx, nil
-}
-
-// SetContext makes c current on t.
-//
-// # Errors
-//   - [ErrClosed]: c was destroyed.
-//   - [ErrInHostFunction].
-//
-// Contract: A1.
-func (t *Thread) SetContext(c *Context) error {
-	if err := t.checkCaller("set context"); err != nil {
-		return err
-	}
-	if c.ended.Load() {
-		return closedError("set context", "context")
-	}
-	t.ctx = c
-	return nil
 }
 
 // check rejects work from a thread on which c is not current.
@@ -279,86 +144,47 @@ func (c *Context) End() {
 	}
 }
 
-// Thread identifies a host thread in calls. It is an explicit token, since
-// goroutines have no identity and the system reuses the numbers of threads. A Thread
-// is used by one thread at a time. A caller that needs no per-thread state and runs
-// no host functions passes nil.
-type Thread struct {
-	// ID is not reused.
-	ID uint64
-	// WaitsItself is set if this caller waits for host-blocking streams itself, in a
-	// way that signals can interrupt (Stream.BlocksHost).
-	WaitsItself bool
-	// Bound is set if all calls with this Thread come from one thread of the system,
-	// so that it can use the per-thread default stream of a vendor's library.
-	Bound bool
-
-	inFunction bool // a host function runs on this thread
-	running    readyFunc
-	// outerFuncs are functions of report queues that run on t and inside of which t
-	// took running; empty for threads that serve a Runtime's own queue.
-	outerFuncs []readyFunc
-	serves     atomic.Pointer[Queue] // whose functions it takes
-	mark       logMark
-	ctx        *Context
-	streams    map[*Device]*Stream
-	current    *Device
-	// captureMode says which unsafe calls of this thread captures refuse.
-	captureMode CaptureMode
-}
-
 var threadIDs atomic.Uint64
 
-// NewThread returns the token of a new host thread.
-func NewThread() *Thread { return &Thread{ID: threadIDs.Add(1)} }
-
-// Device returns the thread's current device, the first one of rt if SetDevice was
-// not called.
-//
-// Contract: D2.
-func (t *Thread) Device(rt *Runtime) *Device {
-	if t.current == nil || t.current.rt != rt {
-		return rt.devices[0]
+// point is Point, and forgets the closed streams whose work is done.
+func (c *Context) point() driver.Point {
+	var ps driver.Points
+	for _, s := range c.streamList() {
+		p := s.d.Point()
+		if s.closed.Load() && p.Wait(0) {
+			c.mu.Lock()
+			delete(c.streams, s)
+			c.mu.Unlock()
+			continue
+		}
+		ps = append(ps, p)
 	}
-	return t.current
+	return ps
 }
 
-// Serves reports whether the thread takes functions of a queue.
-func (t *Thread) Serves() bool { return t.serves.Load() != nil }
+// minSweep is the number of streams below which a sweep costs more than it saves.
+const minSweep = 16
 
-// Queue returns the queue whose functions the thread takes, nil if there is none.
-func (t *Thread) Queue() *Queue { return t.serves.Load() }
-
-// SetDevice makes d current on this thread.
-//
-// Contract: D2.
-func (t *Thread) SetDevice(d *Device) { t.current = d }
-
-// Retire ends the use of t when its thread ends: the per-thread default streams are
-// closed (their work completes), and t has no current context any more.
-//
-// Contract: S5.
-func (t *Thread) Retire() {
-	for _, s := range t.streams {
-		s.close()
+// sweep forgets the closed streams whose work is done. It runs when the number of
+// streams has doubled, which makes its cost per stream constant. The caller holds mu.
+func (c *Context) sweep() {
+	for s := range c.streams {
+		if s.closed.Load() && s.workDone() {
+			delete(c.streams, s)
+		}
 	}
-	t.streams, t.ctx, t.current = nil, nil, nil
+	c.sizeAfterSweep = len(c.streams)
 }
 
-// Running returns the token of the host function that runs on t, 0 if none does.
-func (t *Thread) Running() uint64 {
-	if t == nil || !t.inFunction {
-		return 0
+// streamList returns the context's streams in the order in which they were made, including those
+// that were closed while work was pending. What is done to all of them is then a part of a run that repeats.
+func (c *Context) streamList() []*Stream {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	list := make([]*Stream, 0, len(c.streams))
+	for s := range c.streams {
+		list = append(list, s)
 	}
-	return t.running.token
-}
-
-// checkCaller rejects calls from inside a function on a stream (H3).
-func (t *Thread) checkCaller(op string) error {
-	if t != nil && t.inFunction {
-		return driver.Errorf(driver.InHostFunction, op,
-			"a function that runs on a stream may not call the runtime (the vendors forbid it: "+
-				"it would wait for itself); return first, or enqueue the call from the host")
-	}
-	return nil
+	slices.SortFunc(list, func(a, b *Stream) int { return cmp.Compare(a.index, b.index) })
+	return list
 }

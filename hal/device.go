@@ -2,10 +2,12 @@ package hal
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 
 	"halstream/hal/driver"
+	"halstream/hal/status"
 )
 
 // Device is one device of a runtime.
@@ -304,19 +306,6 @@ func (h *handles) find(number uint64) *Stream {
 	return h.of[number]
 }
 
-// Handle returns the handle of the stream in the vendor's library, and whether it has
-// one.
-func (s *Stream) Handle() (uint64, bool) {
-	if h, ok := s.d.(driver.VendorStream); ok {
-		return h.Handle(), true
-	}
-	return 0, false
-}
-
-// External reports whether another library created the stream. Closing s does not
-// close the stream of that library.
-func (s *Stream) External() bool { return s.external }
-
 // The largest handle that means the legacy default stream, and the handle of the
 // caller's per-thread default stream.
 const (
@@ -373,4 +362,228 @@ func (d *Device) External(t *Thread, handle uint64) (*Stream, error) {
 	d.rt.live.Add(1)
 	d.rt.notifyHost(Operation{Kind: OpNewStream, Stream: s, Thread: t})
 	return s, nil
+}
+
+// NewStream makes a stream.
+//
+// # Errors
+//   - [ErrInHostFunction]: called by a function that runs on a stream.
+//
+// Contract: S1, S7, H3.
+func (d *Device) NewStream(t *Thread, o StreamOptions) (*Stream, error) {
+	if err := t.checkCaller("create stream"); err != nil {
+		return nil, err
+	}
+	s, err := d.newStream(o, nil)
+	if err != nil {
+		return nil, err
+	}
+	d.rt.live.Add(1)
+	d.rt.notifyHost(Operation{Kind: OpNewStream, Stream: s, Thread: t})
+	return s, nil
+}
+
+// newStream makes a stream of d, or of a context of d if ctx is not nil.
+func (d *Device) newStream(o StreamOptions, ctx *Context) (*Stream, error) {
+	d.used.Store(true)
+	o.Priority = min(0, max(d.GreatestPriority(), o.Priority))
+	s := &Stream{dev: d, index: d.indexes.Add(1), opts: o, ctx: ctx}
+	s.level = uint8(o.Priority - d.GreatestPriority())
+	var err error
+	s.d, err = d.d.NewStream(driver.StreamOptions{
+		Level:   s.level,
+		Ordered: !o.NonBlocking && ctx == nil,
+		ID:      s.index,
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.keepStatus()
+	d.handles.add(s)
+	return s, nil
+}
+
+// withStatus returns the backend's stream with these words: that of s, or if s is nil
+// one that was closed with work pending. If it is nil, all of its work is done.
+func (d *Device) withStatus(s *Stream, w *status.Stream) driver.Stream {
+	if s != nil && s.words == w {
+		return s.d
+	}
+	if known, ok := d.d.(driver.StatusDevice); ok {
+		return known.WithStatus(w)
+	}
+	return nil // of a backend that is in use since then
+}
+
+// primary is the one context of a device that is shared by counting its users.
+type primary struct {
+	mu   sync.Mutex
+	ctx  *Context
+	uses int
+}
+
+// newContext makes a context with its default stream.
+func (d *Device) newContext(isPrimary bool) (*Context, error) {
+	c := &Context{dev: d, primary: isPrimary, streams: map[*Stream]struct{}{}}
+	def, err := d.newStream(StreamOptions{}, c)
+	if err != nil {
+		return nil, err
+	}
+	def.isDefault = true
+	c.def = def
+	c.streams[def] = struct{}{}
+	return c, nil
+}
+
+// NewContext makes a context of d and makes it current on t.
+//
+// # Errors: [ErrInHostFunction].
+//
+// Contract: A1.
+func (d *Device) NewContext(t *Thread) (*Context, error) {
+	if err := t.checkCaller("create context"); err != nil {
+		return nil, err
+	}
+	c, err := d.newContext(false)
+	if err == nil {
+		t.ctx = c
+	}
+	return c, err
+}
+
+// UsePrimary makes the primary context of d current on t and counts one more
+// user of it.
+//
+// # Errors: [ErrInHostFunction].
+//
+// Contract: A9.
+func (d *Device) UsePrimary(t *Thread) (*Context, error) {
+	if err := t.checkCaller("use primary context"); err != nil {
+		return nil, err
+	}
+	p := &d.primary
+	if c := p.use(nil); c != nil {
+		t.ctx = c
+		return c, nil
+	}
+	made, err := d.newContext(true)
+	if err != nil {
+		return nil, err
+	}
+	t.ctx = p.use(made)
+	if t.ctx != made {
+		made.End() // another thread was first
+	}
+	return t.ctx, nil
+}
+
+// ReleasePrimary counts one user of the primary context less, with force all of
+// them. After the last release it returns the context: the caller waits for its
+// Point and then calls End.
+//
+// # Errors
+//   - [ErrInvalidValue]: it has no users.
+//   - [ErrInHostFunction].
+//
+// Contract: A9.
+func (d *Device) ReleasePrimary(t *Thread, force bool) (*Context, error) {
+	if err := t.checkCaller("release primary context"); err != nil {
+		return nil, err
+	}
+	p := &d.primary
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.uses == 0 {
+		return nil, driver.Errorf(driver.InvalidValue, "release primary context",
+			"device %d is not in use", d.ordinal)
+	}
+	p.uses--
+	if p.uses > 0 && !force {
+		return nil, nil
+	}
+	c := p.ctx
+	p.ctx, p.uses = nil, 0
+	return c, nil
+}
+
+// use counts one more user of the primary context and returns it. If there is none
+// yet, made becomes the primary context; if made is nil, too, use returns nil.
+func (p *primary) use(made *Context) *Context {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ctx == nil {
+		p.ctx = made
+	}
+	if p.ctx != nil {
+		p.uses++
+	}
+	return p.ctx
+}
+
+// LoadModule loads a program: assembler text or a binary, in a format of the vendor's
+// library. Text ends with NUL.
+//
+// # Errors
+//   - [ErrNotSupported]: the backend runs no programs.
+//   - [ErrInvalidValue]: the program has mistakes; the text contains the compiler's
+//     messages.
+//   - [ErrInHostFunction].
+//
+// Contract: K2, H3. Source: CUDA driver API, cuModuleLoadDataEx.
+func (d *Device) LoadModule(t *Thread, image []byte) (*Module, error) {
+	const op = "load module"
+	if err := t.checkCaller(op); err != nil {
+		return nil, err
+	}
+	if d.vendor == nil {
+		return nil, driver.Errorf(driver.NotSupported, op, "the %s backend runs no kernels of a module; "+
+			"enqueue a native function, or use a backend that has kernels", d.rt.Name())
+	}
+	if len(image) == 0 {
+		return nil, driver.Errorf(driver.InvalidValue, op, "the program is empty")
+	}
+	made, err := d.vendor.Load(image)
+	if err != nil {
+		return nil, err
+	}
+	d.used.Store(true)
+	m := &Module{dev: d, d: made}
+	m.code = &Block{Kind: DeviceMemory, dev: d, module: made}
+	return m, nil
+}
+
+// failedStreams are the streams of a device on which native functions have failed
+// since Device.Failure has looked at them last.
+type failedStreams struct {
+	mu      sync.Mutex
+	streams []*Stream
+}
+
+// noteFailed adds a stream to those that Failure looks at.
+func (d *Device) noteFailed(s *Stream) {
+	d.failed.mu.Lock()
+	defer d.failed.mu.Unlock()
+	if !slices.Contains(d.failed.streams, s) {
+		d.failed.streams = append(d.failed.streams, s)
+	}
+}
+
+// Failure returns the first error of a native function on a stream of the device that
+// no call has returned yet, and clears it; nil if there is none.
+//
+// Contract: C2.
+func (d *Device) Failure() error {
+	for {
+		d.failed.mu.Lock()
+		if len(d.failed.streams) == 0 {
+			d.failed.mu.Unlock()
+			return nil
+		}
+		s := d.failed.streams[0]
+		d.failed.streams = d.failed.streams[1:]
+		d.failed.mu.Unlock()
+		if err := s.Failure(); err != nil {
+			return err
+		}
+	}
 }

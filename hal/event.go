@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"halstream/hal/driver"
+	"halstream/hal/status"
 )
 
 // EventKind is the behaviour of an event before its first record and after it.
@@ -69,38 +70,6 @@ type boundEvent struct {
 	d   driver.Event
 }
 
-// NewEvent makes an event. With d nil it belongs to the device of its first record.
-//
-// # Errors
-//   - [ErrInvalidValue]: no event has this kind, or the event would be both
-//     interprocess and timed.
-//   - [ErrWrongDevice]: d belongs to another Runtime.
-//   - [ErrInHostFunction].
-//
-// Contract: E1, E7.
-func (rt *Runtime) NewEvent(t *Thread, d *Device, o EventOptions) (*Event, error) {
-	if err := t.checkCaller("create event"); err != nil {
-		return nil, err
-	}
-	if o.Kind > Recorded {
-		return nil, driver.Errorf(driver.InvalidValue, "create event", "there is no kind %d of events", o.Kind)
-	}
-	e := &Event{rt: rt, id: rt.eventIDs.Add(1), opts: o}
-	if d != nil {
-		if d.rt != rt {
-			return nil, e.otherRuntime("record")
-		}
-		if err := e.make(d); err != nil {
-			return nil, err
-		}
-	}
-	rt.live.Add(1)
-	if rt.listened() {
-		rt.notifyHost(Operation{Kind: OpNewEvent, Event: e, Thread: t})
-	}
-	return e, nil
-}
-
 // waitable returns the backend's event for a wait on a stream of d, nil if the
 // event counts as complete.
 func (e *Event) waitable(d *Device) (driver.Event, error) {
@@ -132,35 +101,6 @@ func (e *Event) waitable(d *Device) (driver.Event, error) {
 // two have no common lock, clock or order.
 func (e *Event) otherRuntime(op string) error {
 	return otherRuntimeError(op, fmt.Sprintf("event %d", e.id))
-}
-
-// Reset clears a Future event, in the order of stream s.
-//
-// # Errors
-//   - [ErrNotSupported]: e is of another kind.
-//   - [ErrClosed], [ErrWrongContext], [ErrNoContext], [ErrInHostFunction].
-//
-// Contract: A4.
-func (s *Stream) Reset(t *Thread, e *Event) error {
-	if err := s.checkEnqueue(t, "reset event"); err != nil {
-		return err
-	}
-	if e.opts.Kind != Future {
-		return driver.Errorf(driver.NotSupported, "reset event",
-			"event %d is of a kind that is used again without a reset", e.id)
-	}
-	if c := s.capture.Load(); c != nil {
-		return c.refuse(s, "reset event", "reset it outside of the capture")
-	}
-	d, err := e.waitable(s.dev)
-	if err != nil {
-		return err
-	}
-	var id uint32
-	if s.listened() {
-		id = s.announce(&Operation{Kind: OpReset, Thread: t, Event: e})
-	}
-	return s.settle(t, id, s.d.Reset(d, id))
 }
 
 // checkOpen rejects a closed event, and calls from inside a function on a stream.
@@ -396,4 +336,135 @@ func (e *Event) Close(t *Thread) error {
 		}
 	}
 	return nil
+}
+
+// How an event gets its device: at its creation, or at its first record.
+
+// bind returns the backend's event, made on d if there is none yet.
+func (e *Event) bind(d *Device) (driver.Event, error) {
+	if e.closed.Load() {
+		return nil, closedError("record", "event")
+	}
+	// Bound to d, it also belongs to d's runtime.
+	if b := e.bound.Load(); b != nil && b.dev == d {
+		return b.d, nil
+	}
+	return e.bindSlow(d)
+}
+
+// bindSlow is bind for an event that is not bound to d yet.
+func (e *Event) bindSlow(d *Device) (driver.Event, error) {
+	if e.rt != d.rt {
+		return nil, e.otherRuntime("record")
+	}
+	b := e.bound.Load()
+	if b == nil {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if b = e.bound.Load(); b == nil {
+			// The lock may be held here: a backend calls its library for an event
+			// only at the first record.
+			if err := e.make(d); err != nil {
+				return nil, err
+			}
+			b = &e.made
+		}
+	}
+	if b.dev != d {
+		return nil, driver.Errorf(driver.WrongDevice, "record",
+			"event %d belongs to device %d and the stream to device %d; "+
+				"an event is recorded on streams of its own device", e.id, b.dev.ordinal, d.ordinal)
+	}
+	return b.d, nil
+}
+
+// make makes the backend's event on d. No other thread does so meanwhile.
+func (e *Event) make(d *Device) error {
+	if e.opts.Interprocess && e.opts.Timing {
+		return driver.Errorf(driver.InvalidValue, "create event",
+			"an event for other processes cannot have timing; make it without one of the two")
+	}
+	made, err := d.d.NewEvent(driver.EventOptions{
+		Timing: e.opts.Timing, BlockingSync: e.opts.BlockingSync,
+		Settable: e.opts.Kind == Future, Counted: e.opts.Kind != Standard, ID: e.id,
+	})
+	if err != nil {
+		return err
+	}
+	e.made = boundEvent{d, made}
+	e.bound.Store(&e.made)
+	return nil
+}
+
+// recorded reports whether the event was recorded, or may have been by another library.
+func (e *Event) recorded() bool { return e.version.Load() != 0 || e.handle.Load() != 0 }
+
+// WasRecorded reports whether Record or RecordExternal was called, in a capture or outside of one.
+func (e *Event) WasRecorded() bool {
+	return e.version.Load() != 0 || e.captured.Load() != nil || e.byGraphs.Load()
+}
+
+// InCapture reports whether the latest record is in a capture, so that nothing can be told of its work.
+//
+// Contract: G4.
+func (e *Event) InCapture() bool { return e.captured.Load() != nil }
+
+// Handle returns the number of the event in the vendor's library, by which other libraries query it, wait
+// for it and record it; 0 before the event has a device, and on a backend without such a library. It is the
+// same whether the latest record is in a capture or not.
+//
+// # Errors: [ErrClosed], [ErrInHostFunction], [ErrOutOfMemory], [ErrDeviceLost].
+//
+// Contract: E9, G4.
+func (e *Event) Handle(t *Thread) (uint64, error) {
+	const op = "handle"
+	if err := t.checkCaller(op); err != nil {
+		return 0, err
+	}
+	if e.closed.Load() {
+		return 0, closedError(op, "event")
+	}
+	b := e.bound.Load()
+	if b == nil {
+		return 0, nil
+	}
+	vendor, ok := b.d.(driver.VendorEvent)
+	if !ok {
+		return 0, nil
+	}
+	number, err := vendor.Handle()
+	if err == nil {
+		e.handle.Store(number)
+	}
+	return number, err
+}
+
+// GivenHandle returns the number that Handle has returned, 0 before.
+func (e *Event) GivenHandle() uint64 { return e.handle.Load() }
+
+// Place returns the place that the latest record stands for, by the words of its
+// stream; nil where C code cannot tell whether it is done. The caller made the
+// record, and no other thread makes one meanwhile.
+func (e *Event) Place() (*status.Stream, uint64) {
+	if b := e.bound.Load(); b != nil && e.captured.Load() == nil && !e.byGraphs.Load() {
+		if known, ok := b.d.(driver.StatusEvent); ok {
+			return known.Place()
+		}
+	}
+	return nil, 0
+}
+
+// Notify begins a wait for the latest record of e at this call, as [Stream.Notify] does
+// for the work of a stream.
+//
+// # Errors: as for Synchronize; [ErrClosed] for closed Notices.
+//
+// Contract: Z1, Z2, Z3.
+func (e *Event) Notify(t *Thread, n *Notices, number uint64) (pending bool, err error) {
+	p, err := e.Point(t)
+	if err != nil || p == nil {
+		return false, err
+	}
+	d := e.Device()
+	return n.begin(e.rt, p, number, d.Lost, func() bool { return d.Lost() == nil })
 }

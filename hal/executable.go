@@ -2,11 +2,14 @@ package hal
 
 import (
 	"errors"
+	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
 
 	"halstream/hal/driver"
+	"halstream/hal/park"
 )
 
 // GraphExec is an executable graph. Its launches run one at a time, in the order of the
@@ -371,4 +374,571 @@ func (x *GraphExec) Nodes() int {
 		return len(v.nodes)
 	}
 	return 0
+}
+
+// Launch enqueues a run of all nodes as one operation on s. Where s captures, the graph
+// becomes a node of that capture.
+//
+// # Errors
+//   - [ErrInvalidValue]: memory that a node works on was freed, or what the graph allocates
+//     is allocated since an earlier launch; nothing runs then.
+//   - [ErrWrongDevice]: s belongs to another Runtime.
+//   - [ErrClosed], [ErrWrongContext], [ErrNoContext], [ErrInHostFunction].
+//
+// Contract: G8, G10, G12. Source: CUDA driver API, cuGraphLaunch.
+func (x *GraphExec) Launch(t *Thread, s *Stream) error {
+	const op = "launch graph"
+	if err := s.checkEnqueue(t, op); err != nil {
+		return err
+	}
+	if s.dev.rt != x.rt {
+		return otherRuntimeError(op, "the executable")
+	}
+	for {
+		v, err := x.use(op)
+		if err != nil {
+			return err
+		}
+		if err = x.launch(t, s, v); err != driver.ErrUpdated { //nolint:errorlint // an error of the driver as it is
+			return err
+		}
+	}
+}
+
+// launch is Launch with a use of v, which it takes over.
+func (x *GraphExec) launch(t *Thread, s *Stream, v *version) error {
+	if c := s.capture.Load(); c != nil {
+		defer v.keep.release()
+		if v.memory.any() {
+			return c.refuse(s, "launch graph", "a graph that allocates or frees memory cannot be a node of another one; launch it by itself")
+		}
+		_, err := c.addChild(s, v.graph)
+		return err
+	}
+	if v.memory.any() {
+		if err := s.checkCapturedElsewhere("launch graph", "a graph that allocates or frees memory"); err != nil {
+			v.keep.release()
+			return err
+		}
+	}
+	before, err := v.begin(s, x.autoFree)
+	if err != nil {
+		v.keep.release()
+		return err
+	}
+	l := v.plain.Load()
+	if s.listened() {
+		l = &launched{Stream: s, x: x, v: v}
+		l.announceLaunch(t, x)
+	} else if l == nil || l.Stream != s {
+		l = &launched{Stream: s, x: x, v: v}
+		v.plain.Store(l)
+	}
+	err = x.d.Launch(s.d, l)
+	s.endUses(v.blocks, err)
+	if err != nil {
+		v.undoMemory(s.dev.rt, before)
+	} else {
+		for _, e := range v.events {
+			if l.tag == 0 { // with listeners it counts where the launch gets its place among the others
+				e.version.Add(1)
+			}
+			e.captured.Store(nil)
+			e.recordedOn.Store(s)
+		}
+	}
+	return s.settle(t, l.tag, err)
+}
+
+// begin marks the memory of all nodes as used on s. It fails if a part of it was freed, or if
+// what the graph allocates is still allocated. before is for undoMemory.
+func (v *version) begin(s *Stream, autoFree bool) (before []bool, err error) {
+	m := &s.dev.rt.memory
+	m.mu.Lock()
+	freed := v.freedBlock(m)
+	if freed < 0 {
+		err = v.checkMemory(autoFree)
+	}
+	if freed < 0 && err == nil {
+		before = v.beginMemory()
+		for _, b := range v.blocks {
+			b.beginUse(s, "a graph")
+		}
+	}
+	m.mu.Unlock()
+	if freed < 0 {
+		return before, err
+	}
+	return nil, v.freedError("launch graph", freed)
+}
+
+// checkFreed fails if memory that a node works on was freed.
+func (v *version) checkFreed(rt *Runtime, op string) error {
+	rt.memory.mu.Lock()
+	freed := v.freedBlock(&rt.memory)
+	rt.memory.mu.Unlock()
+	if freed < 0 {
+		return nil
+	}
+	return v.freedError(op, freed)
+}
+
+// freedBlock returns which one of the blocks was freed, -1 for none. The caller holds the memory's lock.
+func (v *version) freedBlock(m *memoryState) int {
+	return slices.IndexFunc(v.blocks, func(b *Block) bool {
+		return b.freed || m.blocks.Find(b.Start) != b && b.module == nil
+	})
+}
+
+func (v *version) freedError(op string, block int) error {
+	b, n := v.blocks[block], v.blockOf[block]
+	return driver.Errorf(driver.InvalidValue, op, "the %d bytes at %#x that %s works on were freed; "+
+		"keep memory until the last launch, or capture again", b.Size, b.Start, n.title())
+}
+
+// launched is a launch, or all launches of a version on a stream that no listener gets. It is their
+// driver.GraphLaunch: functions go to the queue of its stream.
+type launched struct {
+	*Stream
+	x   *GraphExec
+	v   *version
+	tag uint32
+	// runs are the nodes while there are listeners, nil otherwise.
+	runs []driver.NodeRun
+}
+
+// Begin implements driver.GraphLaunch.
+func (l *launched) Begin() { l.v.running.Store(l.Stream) }
+
+// End implements driver.GraphLaunch.
+func (l *launched) End() { l.v.keep.release() }
+
+// Current implements driver.GraphLaunch.
+func (l *launched) Current() bool { return l.x.now.Load() == l.v }
+
+// Tag implements driver.GraphLaunch.
+func (l *launched) Tag() driver.Tag { return l.tag }
+
+// Drop implements driver.Sink: the graph keeps the function for its next launch.
+func (l *launched) Drop(uint64) *park.Parker { return nil }
+
+// graphCall is a native function of a graph. It is its driver.NativeCall.
+type graphCall struct {
+	nativeCall
+	v *version
+}
+
+// Run implements driver.NativeCall.
+func (c *graphCall) Run() *driver.Error {
+	run := c.nativeCall
+	run.s, run.release = c.v.running.Load(), 0
+	return run.Run()
+}
+
+// Drop implements driver.NativeCall: the graph keeps the argument.
+func (c *graphCall) Drop() {}
+
+// NodeBuilder returns a stream on which the caller enqueues one operation, which BuiltUpdate puts
+// in the place of a node of an executable: one of the same kind on the same device.
+//
+// # Errors
+//   - [ErrInvalidValue]: the executable has no such node.
+//   - [ErrClosed], [ErrInHostFunction].
+//
+// Contract: G11. Source: CUDA driver API, cuGraphExecNodeSetParams.
+func (x *GraphExec) NodeBuilder(t *Thread, index int) (*Stream, error) {
+	const op = "update node"
+	if err := t.checkCaller(op); err != nil {
+		return nil, err
+	}
+	ordinal, err := x.NodeDevice(index)
+	if err != nil {
+		return nil, err
+	}
+	return x.rt.newGraph().Builder(t, x.rt.devices[ordinal], nil)
+}
+
+// NodeDevice returns the ordinal of the device that a node runs on.
+//
+// # Errors
+//   - [ErrInvalidValue]: the executable has no such node.
+//   - [ErrClosed].
+func (x *GraphExec) NodeDevice(index int) (int, error) {
+	v := x.now.Load()
+	if v == nil {
+		return 0, closedError("update node", "executable graph")
+	}
+	nodes := v.graph.nodes
+	if index < 0 || index >= len(nodes) {
+		return 0, driver.Errorf(driver.InvalidValue, "update node", "the graph has no node %d, but %d nodes", index, len(nodes))
+	}
+	return nodes[index].device, nil
+}
+
+// BuiltUpdate makes later launches do at a node of an executable what was enqueued on s, a stream
+// of NodeBuilder.
+//
+// # Errors
+//   - [ErrCapture]: the operation is of another kind than the node.
+//   - [ErrInvalidValue]: not exactly one was enqueued.
+//   - [ErrClosed].
+//
+// Contract: G11. Source: CUDA driver API, cuGraphExecNodeSetParams.
+func (x *GraphExec) BuiltUpdate(s *Stream, index int) error {
+	const op = "update node"
+	n, err := s.Built()
+	if err != nil {
+		return err
+	}
+	defer n.graph.keep.release()
+	return x.become(nil, op, func(before *version) (*version, error) {
+		old := before.graph.nodes[index]
+		switch {
+		case old.kind != n.kind:
+			return nil, captureError(codeUpdate, op, "%s cannot become a node of kind %s; give an operation of its kind", old.title(), n.Kind())
+		case old.device != n.device:
+			return nil, captureError(codeUpdate, op, "%s cannot move from device %d to device %d", old.title(), old.device, n.device)
+		case n.kind == driver.AllocNode || n.kind == driver.FreeNode:
+			return nil, captureError(codeUpdate, op, "%s cannot change: its address is that of the graph", old.title())
+		}
+		return before.replaced(index, n), nil
+	})
+}
+
+// replaced returns a version with another node in the place of one. It keeps what the graph that
+// was instantiated keeps, and what the nodes that stand for others do, but not what those did that
+// were replaced twice.
+func (v *version) replaced(index int, n *Node) *version {
+	own := maps.Clone(v.own)
+	if own == nil {
+		own = map[int]*keep{}
+	}
+	own[index] = n.graph.keep
+	g := v.graph.copyInto(v.graph.rt.newGraph())
+	g.keep.addKeep(v.base)
+	for _, k := range own {
+		g.keep.addKeep(k)
+	}
+	old := g.nodes[index]
+	after, stream := old.after, old.stream
+	*old = *n
+	old.graph, old.index, old.after, old.stream = g, index, after, stream
+	return g.versionOf(v.base, own)
+}
+
+// Upload prepares the next launch of the executable, so that it takes no longer than later ones.
+//
+// # Errors: as for Launch, but that memory is not looked at.
+//
+// Contract: G11. Source: CUDA driver API, cuGraphUpload.
+func (x *GraphExec) Upload(t *Thread, s *Stream) error {
+	const op = "upload graph"
+	if err := s.checkEnqueue(t, op); err != nil {
+		return err
+	}
+	if x.Closed() {
+		return closedError(op, "executable graph")
+	}
+	if s.dev.rt != x.rt {
+		return otherRuntimeError(op, "the executable")
+	}
+	if c := s.capture.Load(); c != nil {
+		return c.refuse(s, op, "upload the graph before the capture begins")
+	}
+	if u, ok := x.d.(driver.Uploader); ok {
+		return u.Upload(s.d)
+	}
+	return nil
+}
+
+// What an update of an executable may not change.
+
+// refuseUpdate is the error of an update to a graph that differs in more than what its nodes do.
+func refuseUpdate(format string, args ...any) error {
+	return captureError(codeUpdate, "update executable", format+"; instantiate the new graph", args...)
+}
+
+// differs returns the error of an update to v.
+func (v *version) differs(before *version) error {
+	if !slices.Equal(v.memory.allocates, before.memory.allocates) || !slices.Equal(v.memory.frees, before.memory.frees) {
+		return refuseUpdate("the nodes that allocate or free memory cannot change, whose address is that of one graph")
+	}
+	if was, is := len(before.graph.nodes), len(v.graph.nodes); was != is {
+		return refuseUpdate("the topology changed: the number of nodes is %d, and was %d", is, was)
+	}
+	return before.differ(&v.nodeTable)
+}
+
+// differ returns the error of an update of nodes to others.
+func (t *nodeTable) differ(to *nodeTable) error {
+	for i := range min(len(t.nodes), len(to.nodes)) {
+		a, b := &t.nodes[i], &to.nodes[i]
+		what := to.from[i].title() + to.inside[i].text()
+		switch was, is := t.from[i].Kind(), to.from[i].Kind(); {
+		case !t.inside[i].same(to.inside[i]):
+			return refuseUpdate("the topology changed%s: it has more or fewer nodes", deeper(t.inside[i], to.inside[i]).text())
+		case was != is:
+			return refuseUpdate("the type of %s changed from %s to %s", t.from[i].title()+t.inside[i].text(), was, is)
+		case !slices.Equal(a.After, b.After):
+			return refuseUpdate("the topology changed: %s comes after other nodes", what)
+		case a.Device != b.Device:
+			return refuseUpdate("%s moved from device %d to device %d", what, a.Device, b.Device)
+		}
+		if len(t.bodies[i]) != len(to.bodies[i]) {
+			return refuseUpdate("%s has %d bodies, and had %d", what, len(to.bodies[i]), len(t.bodies[i]))
+		}
+		for k, body := range to.bodies[i] {
+			if err := t.bodies[i][k].differ(body); err != nil {
+				return err
+			}
+		}
+	}
+	if len(t.nodes) != len(to.nodes) { // in a body, or in a graph at its end
+		longer := t
+		if len(to.nodes) > len(t.nodes) {
+			longer = to
+		}
+		at := longer.inside[min(len(t.nodes), len(to.nodes))]
+		return refuseUpdate("the topology changed%s: it has more or fewer nodes", at.text())
+	}
+	return nil
+}
+
+// same reports whether two places inside of nodes are the same.
+func (in *Inside) same(other *Inside) bool {
+	if in == nil || other == nil {
+		return in == other
+	}
+	return in.Of.index == other.Of.index && in.Body == other.Body && in.Outer.same(other.Outer)
+}
+
+// deeper returns the place that is inside of more nodes.
+func deeper(a, b *Inside) *Inside {
+	for x, y := a, b; ; x, y = x.Outer, y.Outer {
+		switch {
+		case x == nil:
+			return b
+		case y == nil:
+			return a
+		}
+	}
+}
+
+// text says where a node is, behind its title: "" in the graph itself.
+func (in *Inside) text() string {
+	switch {
+	case in == nil:
+		return ""
+	case in.Of.child != nil:
+		return " in the graph of " + in.Of.title() + in.Outer.text()
+	}
+	return fmt.Sprintf(" in body %d of %s", in.Body, in.Of.title()) + in.Outer.text()
+}
+
+// NodeList is the nodes of a graph in the order and form in which an executable runs
+// them: each comes after those that it depends on, and a node that is a graph is followed
+// by the nodes of that graph. Behind all of them are the nodes of bodies, which a launch may
+// run once, often or not at all. It never changes.
+type NodeList struct {
+	nodes  []*Node // without those of bodies
+	listed []listed
+	// branches are the numbers of the nodes' branches.
+	branches []int
+}
+
+// listed is a node in a list.
+type listed struct {
+	node   *Node
+	inside *Inside
+	after  []int
+	// owner is the node with a condition whose body the node is in, -1 for none, and members
+	// are the nodes of its own bodies, each behind those that it depends on.
+	owner   int
+	members []int
+}
+
+// Inside says in which node's graph a node is, where that is not the graph itself.
+type Inside struct {
+	// Of is a node that is a graph or has a condition, in its graph, and Body the number of the
+	// body, from 0.
+	Of   *Node
+	Body int
+	// Outer says where Of is, nil if it is in the graph itself.
+	Outer *Inside
+}
+
+// NodeList returns the nodes as an executable of the graph would run them now.
+func (g *Graph) NodeList() *NodeList {
+	v := g.version()
+	defer v.keep.release()
+	return v.list()
+}
+
+// list returns the nodes with what they come after.
+func (v *version) list() *NodeList {
+	l := &NodeList{nodes: v.from, listed: make([]listed, 0, len(v.nodes))}
+	l.add(&v.nodeTable, -1)
+	l.branch()
+	return l
+}
+
+// add lists nodes and those of their bodies, and notes them as members of their owner.
+func (l *NodeList) add(t *nodeTable, owner int) {
+	base := len(l.listed)
+	for i, n := range t.from {
+		one := listed{node: n, inside: t.inside[i], after: t.nodes[i].After, owner: owner}
+		if owner >= 0 {
+			one.after = make([]int, len(t.nodes[i].After))
+			for k, dep := range t.nodes[i].After {
+				one.after[k] = base + dep
+			}
+			l.listed[owner].members = append(l.listed[owner].members, base+i)
+		}
+		l.listed = append(l.listed, one)
+	}
+	for i := range t.from {
+		for _, body := range t.bodies[i] {
+			l.add(body, base+i)
+		}
+	}
+}
+
+// listOnce is list, the same each time.
+func (v *version) listOnce() *NodeList {
+	v.listed.Do(func() { v.nodeList = v.list() })
+	return v.nodeList
+}
+
+// notify notifies the listeners that x runs v from now on, which was made of g.
+func (x *GraphExec) notify(t *Thread, kind OperationKind, g *Graph, v *version) {
+	if x.rt.listened() {
+		x.rt.notifyHost(Operation{Kind: kind, Stream: x.rt.devices[0].legacy, Thread: t, Graph: g, Exec: x, Nodes: v.listOnce()})
+	}
+}
+
+// Len returns how many nodes each launch runs.
+func (l *NodeList) Len() int { return len(l.nodes) }
+
+// All returns how many nodes there are with those of bodies, whose numbers begin with Len.
+func (l *NodeList) All() int { return len(l.listed) }
+
+// Node returns the i-th node. A node that is a graph is there twice, before and behind
+// the nodes of that graph, without accesses of its own.
+func (l *NodeList) Node(i int) *Node { return l.listed[i].node }
+
+// After returns the numbers of the nodes that the i-th one comes after, which are lower. Of a
+// node in a body they are in that body.
+func (l *NodeList) After(i int) []int { return l.listed[i].after }
+
+// Owner returns the number of the node with a condition in one of whose bodies the i-th node is,
+// the innermost one; -1 if there is none.
+func (l *NodeList) Owner(i int) int { return l.listed[i].owner }
+
+// Members returns the numbers of the nodes in the bodies of the i-th node, without those of
+// bodies in these, body by body, each node behind those that it comes after.
+func (l *NodeList) Members(i int) []int { return l.listed[i].members }
+
+// Inside says in which node's graph the i-th node is, nil for one of the graph itself.
+func (l *NodeList) Inside(i int) *Inside { return l.listed[i].inside }
+
+// Branch returns the number of the i-th node's branch, from 0: nodes of one branch follow
+// each other.
+func (l *NodeList) Branch(i int) int { return l.branches[i] }
+
+// branch puts each node on the branch of the first node before it that nothing follows there
+// yet, and else on a new one.
+func (l *NodeList) branch() {
+	l.branches = make([]int, len(l.nodes))
+	var tails []int // the last node of each branch
+	for i := range l.nodes {
+		on := -1
+		for _, dep := range l.listed[i].after {
+			if b := l.branches[dep]; tails[b] == dep {
+				on = b
+				break
+			}
+		}
+		if on < 0 {
+			on = len(tails)
+			tails = append(tails, i)
+		}
+		l.branches[i], tails[on] = on, i
+	}
+}
+
+// Event returns the event that a node records or waits for, nil for other nodes.
+func (n *Node) Event() *Event { return n.event }
+
+// Device returns the ordinal of the device that the node runs on.
+func (n *Node) Device() int { return n.device }
+
+// announceLaunch announces a launch of v, whose nodes get numbers of their own, and
+// prepares what watches them.
+func (l *launched) announceLaunch(t *Thread, x *GraphExec) {
+	rt := l.dev.rt
+	v := l.v
+	nodes := v.listOnce()
+	o := Operation{ID: rt.listeners.numbers(1 + nodes.All()), Kind: OpLaunchGraph, Thread: t, Exec: x,
+		Reads: v.reads, Writes: v.writes, Nodes: nodes}
+	l.tag = o.ID
+	l.runs = make([]driver.NodeRun, len(v.nodes))
+	var notified []func()
+	for i := range l.runs {
+		id, n := o.NodeID(i), v.from[i]
+		run := &l.runs[i]
+		run.Tag = id
+		switch n.kind {
+		case driver.CallNode:
+			if w := rt.newWideWatch(id, Accesses{Reads: n.reads, Writes: n.writes}); w != nil {
+				run.Sink = nodeSink{l, w}
+			}
+		case driver.NativeNode:
+			if w := rt.newWideWatch(id, Accesses{Reads: n.reads, Writes: n.writes}); w != nil {
+				run.Before, run.After = w.onThread()
+			}
+		case driver.CopyNode:
+			c := n.spec.Copy
+			if src := n.blocks[0]; src == nil || src.Kind != Pinned {
+				break
+			}
+			from, _ := span(c.Src, c.SrcPitch, c.Width, c.Height)
+			before, after := rt.watchSource(id, CopySpec{Dst: c.Dst, Src: c.Src, DstPitch: c.DstPitch, SrcPitch: c.SrcPitch,
+				Width: c.Width, Height: c.Height}, from, n.blocks[0].ownMemory())
+			run.Before = before
+			if after != nil {
+				notified = append(notified, after)
+			}
+		}
+	}
+	if len(notified) > 0 {
+		o.afterNotify = func() {
+			for _, f := range notified {
+				f()
+			}
+		}
+	}
+	l.announce(&o)
+}
+
+// NodeRuns implements driver.GraphLaunch.
+func (l *launched) NodeRuns() []driver.NodeRun { return l.runs }
+
+// NodeTitle implements driver.GraphLaunch.
+func (l *launched) NodeTitle(index int) string { return l.v.listOnce().Node(index).title() }
+
+// NodeVersion is the version of the event that a node of a launch records, or waits for.
+type NodeVersion struct {
+	Node    int
+	Version uint64
+}
+
+// nodeSink is the driver.Sink of a watched function of a launch.
+type nodeSink struct {
+	*launched
+	w *watch
+}
+
+// Ready implements driver.Sink.
+func (x nodeSink) Ready(token uint64, level uint8, c driver.Completer) *park.Parker {
+	return x.dev.rt.Funcs.push(level, readyFunc{token: token, stream: x.Stream, c: c, watch: x.w})
 }

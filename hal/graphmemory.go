@@ -160,26 +160,6 @@ func (b *Block) endLaunched(op string) error {
 	return nil
 }
 
-// freedOfGraph is freeInOrder for memory of a graph: its next launch allocates it again.
-func (s *Stream) freedOfGraph(t *Thread, b *Block) {
-	var id uint32
-	if s.listened() {
-		id = s.announce(&Operation{Kind: OpFree, Thread: t, Writes: []Range{{b.Start, b.Size}}})
-	}
-	place := s.d.Mark(id)
-	if id != 0 {
-		s.dev.rt.listeners.endAnnounce(id, nil)
-	}
-	m := &b.rt.memory
-	m.mu.Lock()
-	b.addUse(s, place)
-	unused := b.graphs == 0
-	m.mu.Unlock()
-	if unused {
-		_ = b.Release(nil)
-	}
-}
-
 // OfGraph reports whether a node allocates the block: once for each launch, while there is one owner.
 func (b *Block) OfGraph() bool { return b.ofGraph != nil }
 

@@ -146,9 +146,47 @@ func (k *keep) drop(tokens []uint64) {
 	}
 }
 
-// SetKept sets the function that is called with the token of each function that a graph
-// keeps, which can run any number of times: until it is dropped. It is called on the
-// thread that makes the call.
-//
-// Contract: G6.
-func (rt *Runtime) SetKept(f func(token uint64)) { rt.kept.Store(&f) }
+// keepBlocks keeps the memory that a node works on, where its owner is collected.
+func (k *keep) keepBlocks(blocks []*Block) {
+	for _, b := range blocks {
+		if b == nil || b.foreign || !k.addBlock(b) {
+			continue
+		}
+		m := &k.rt.memory
+		m.mu.Lock()
+		b.graphs++
+		m.mu.Unlock()
+	}
+}
+
+// addBlock adds a block to those that are kept, and reports false if it is one of them.
+func (k *keep) addBlock(b *Block) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if slices.Contains(k.recent[:], b) {
+		return false
+	}
+	k.recent[k.next] = b
+	k.next = (k.next + 1) % len(k.recent)
+	if _, kept := k.has[b]; kept {
+		return false
+	}
+	if k.has == nil {
+		k.has = map[*Block]struct{}{}
+	}
+	k.has[b] = struct{}{}
+	k.blocks = append(k.blocks, b)
+	return true
+}
+
+// releaseBlock ends what keepBlocks has begun for one block.
+func (k *keep) releaseBlock(b *Block) {
+	m := &k.rt.memory
+	m.mu.Lock()
+	b.graphs--
+	last := b.leftByGraphs()
+	m.mu.Unlock()
+	if last {
+		_ = b.Release(nil)
+	}
+}

@@ -127,31 +127,6 @@ var lists atomic.Uint64
 
 func newLogged() *Logged { return &Logged{number: lists.Add(1)} }
 
-// Log begins to collect operations, with their times if times is set. The program
-// ends the log with Stop.
-//
-// Contract: O1, O5.
-func (rt *Runtime) Log(times bool) *Log {
-	g := &Log{mu: &rt.listeners.notifier.mu, into: newLogged()}
-	if times {
-		g.clock = rt.Now
-	}
-	rt.listeners.deliver()
-	rt.listeners.change(func(a *listenerSet) { a.logs = append(a.logs, g) })
-	g.stop = func() {
-		rt.listeners.deliver()
-		rt.listeners.change(func(a *listenerSet) {
-			for i, other := range a.logs {
-				if other == g {
-					a.logs = append(a.logs[:i], a.logs[i+1:]...)
-					return
-				}
-			}
-		})
-	}
-	return g
-}
-
 // add appends an operation. The caller holds mu.
 func (g *Log) add(o *Operation) {
 	l := g.into

@@ -1,6 +1,16 @@
 package hal
 
-import "halstream/hal/driver"
+import (
+	"container/heap"
+	"fmt"
+	"math"
+	"math/bits"
+	"slices"
+
+	"halstream/hal/addrmap"
+	"halstream/hal/driver"
+	"halstream/hal/pages"
+)
 
 // checkSize rejects a size that is not positive.
 func checkSize(op string, size int64) error {
@@ -331,4 +341,871 @@ func (rt *Runtime) deferFree(b *Block) {
 func (d *Device) MemoryInfo() (free, total uint64, err error) {
 	d.rt.reapAll()
 	return d.d.Info()
+}
+
+// refresh makes the backend update which places of its streams are reached, for the
+// streams of which a place was queried and not reached. It may call the vendor's
+// library, so the caller holds no lock.
+func (rt *Runtime) refresh() {
+	if rt.vendor != nil {
+		rt.vendor.Refresh()
+	}
+}
+
+// refreshRounds is how often a caller queries whether places are reached, with a
+// refresh before each round. A vendor's backend needs two rounds: only the first one
+// marks the streams that the second refresh updates.
+func (rt *Runtime) refreshRounds() int {
+	if rt.vendor != nil {
+		return 2
+	}
+	return 1
+}
+
+// giveBack returns the memory of a block that nothing uses any more to where it came
+// from. The caller holds no lock.
+func (rt *Runtime) giveBack(b *Block) {
+	switch {
+	case b.module != nil:
+		b.module.Close()
+	case b.onReturn != nil:
+		b.onReturn()
+	case b.registered:
+		_ = rt.drv.Unregister(b.Start)
+	case b.Kind == Pinned:
+		rt.sources.forget(Range{b.Start, b.Size})
+		rt.drv.FreeHost(b.Start)
+	case b.pooled:
+		// freedAt is 0 if no stream has to reach a place before others use the memory.
+		b.dev.pool.free(b.dev, b.chunk, b.allocStream, b.freedAt)
+	default:
+		b.dev.d.Free(b.Start)
+		b.dev.pool.countReturned(b.Size)
+	}
+}
+
+// Blocks returns the number of blocks of memory that are not freed.
+//
+// Contract: M2.
+func (rt *Runtime) Blocks() int {
+	rt.memory.mu.Lock()
+	defer rt.memory.mu.Unlock()
+	return rt.memory.blocks.Len()
+}
+
+// Lookup returns the kind, the start and the size of the block that contains an
+// address, and the ordinal of its device, -1 for the host. An address in no block is
+// Pageable memory of size 0.
+func (rt *Runtime) Lookup(addr uint64) (kind MemoryKind, start, size uint64, ordinal int) {
+	rt.memory.mu.Lock()
+	defer rt.memory.mu.Unlock()
+	b := rt.memory.blocks.Find(addr)
+	if b == nil {
+		return Pageable, 0, 0, -1
+	}
+	ordinal = -1
+	if b.dev != nil {
+		ordinal = b.dev.ordinal
+	}
+	return b.Kind, b.Start, b.Size, ordinal
+}
+
+// pendingUses returns the pending operations that use the block that contains addr.
+func (rt *Runtime) pendingUses(addr uint64) (found []use) {
+	rt.refresh()
+	for range rt.refreshRounds() {
+		if found = rt.pendingOnce(addr); len(found) == 0 {
+			break
+		}
+		rt.refresh()
+	}
+	return found
+}
+
+// pendingOnce is pendingUses without a refresh.
+func (rt *Runtime) pendingOnce(addr uint64) []use {
+	m := &rt.memory
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	b := m.blocks.Find(addr)
+	if b == nil {
+		return nil
+	}
+	var found []use
+	for _, u := range b.users {
+		if !u.stream.d.Reached(u.place) {
+			found = append(found, u)
+		}
+	}
+	return found
+}
+
+// MemoryUsers returns the streams with pending operations on the block that contains
+// addr; none for an address in no block.
+func (rt *Runtime) MemoryUsers(addr uint64) []*Stream {
+	var streams []*Stream
+	for _, u := range rt.pendingUses(addr) {
+		streams = append(streams, u.stream)
+	}
+	return streams
+}
+
+// MemoryPoint returns the point at which all operations that are enqueued so far and
+// use the block that contains addr are done, nil if none is pending.
+//
+// # Errors
+//   - [ErrInHostFunction].
+//
+// Contract: M2, M11, H3.
+func (rt *Runtime) MemoryPoint(t *Thread, addr uint64) (driver.Point, error) {
+	if err := t.checkCaller("wait for memory"); err != nil {
+		return nil, err
+	}
+	var ps driver.Points
+	for _, u := range rt.pendingUses(addr) {
+		ps = append(ps, u.stream.d.At(u.place))
+	}
+	o := Operation{Kind: OpSynchronizeMemory, Thread: t, Reads: rt.wholeBlock(addr)}
+	if len(ps) == 0 {
+		rt.notifyHost(o)
+		return nil, nil
+	}
+	return rt.observe(ps, o), nil
+}
+
+// wholeBlock returns the range of the block that contains addr, for listeners.
+func (rt *Runtime) wholeBlock(addr uint64) []Range {
+	if !rt.listened() {
+		return nil
+	}
+	_, start, size, _ := rt.Lookup(addr)
+	return []Range{{start, size}}
+}
+
+// Borrow returns a block for memory of another library. returned is called once, with
+// no lock held, when the block was released and no operation that was enqueued by
+// then uses the memory any more.
+//
+// Contract: M17.
+func (rt *Runtime) Borrow(addr, size uint64, returned func()) *Block {
+	return &Block{Start: addr, Size: size, rt: rt, onReturn: returned}
+}
+
+// releaseBorrowed is Release of a block of Borrow.
+func (rt *Runtime) releaseBorrowed(b *Block) {
+	if rt.ended.Load() { // no operation runs any more
+		if !b.freed {
+			b.freed = true
+			b.onReturn()
+		}
+		return
+	}
+	rt.refresh()
+	m := &rt.memory
+	m.mu.Lock()
+	if !b.freed {
+		b.freed = true
+		if known := m.blocks.Find(b.Start); known != nil {
+			for _, u := range known.users {
+				if u.calls > 0 { // a call is about to enqueue an operation: the next one
+					u.place = max(u.place, u.stream.d.Last()+1)
+				}
+				b.addUse(u.stream, u.place)
+			}
+		}
+		for _, s := range b.recorded {
+			b.addUse(s, s.d.Last())
+		}
+		m.deferred.add(b)
+	}
+	m.mu.Unlock()
+	rt.reap(maxReap)
+}
+
+// FreeOnAllocStream frees stream-ordered memory in the order of the stream that it was
+// allocated on.
+//
+// # Errors: as for Stream.FreeAsync.
+//
+// Contract: M7.
+func (rt *Runtime) FreeOnAllocStream(t *Thread, addr uint64) error {
+	const op = "free in stream order"
+	if err := t.checkCaller(op); err != nil {
+		return err
+	}
+	rt.ReportTouched(t) // while the block is known
+	rt.memory.mu.Lock()
+	b, err := rt.liveBlockAt(op, addr, func(b *Block) bool { return b.pooled || b.ofGraph != nil }, "stream-ordered memory")
+	rt.memory.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	if b.allocStream == nil { // of a node that was added to a graph
+		return rt.Free(t, addr)
+	}
+	if b.allocStream.closed.Load() {
+		return b.Release(t)
+	}
+	return b.allocStream.FreeAsync(t, addr)
+}
+
+// ReclaimSome returns the memory of a few of the freed blocks that are no longer in
+// use. It takes a short time only.
+func (rt *Runtime) ReclaimSome() { rt.reap(maxReap) }
+
+// remove removes a block from the map, and reports false if it was freed already.
+func (rt *Runtime) remove(b *Block) bool {
+	rt.memory.mu.Lock()
+	defer rt.memory.mu.Unlock()
+	if b.freed {
+		return false
+	}
+	rt.forgetBlock(b)
+	return true
+}
+
+// extent is a range that an operation accesses, with its role in the operation:
+// "source" or "target".
+type extent struct {
+	role       string
+	addr, size uint64
+}
+
+// maxExtents is the greatest number of ranges that one operation has.
+const maxExtents = 2
+
+// checkRange rejects a range that leaves its block, or, with b nil, a range that
+// is not pageable memory because it touches memory of the runtime. captured says that
+// the operation becomes a node, which may come after one that allocates the memory.
+func (rt *Runtime) checkRange(op string, r extent, b *Block, captured bool) error {
+	if b != nil {
+		if b.ofGraph != nil {
+			if err := b.checkValid(op, r.role, captured); err != nil {
+				return err
+			}
+		}
+		if left := b.Start + b.Size - r.addr; r.size > left {
+			return driver.Errorf(driver.InvalidValue, op,
+				"the %s, %d bytes at %#x, ends %d bytes behind its block of %d bytes at %#x",
+				r.role, r.size, r.addr, r.size-left, b.Size, b.Start)
+		}
+		// A library may report more memory around a registered range than was registered.
+		if b.foreign {
+			return rt.checkNoOverlap(op, r)
+		}
+		return nil
+	}
+	if rt.ownsAddress(r.addr) {
+		return driver.Errorf(driver.InvalidValue, op,
+			"the %s, %#x, lies in memory that was freed or never allocated", r.role, r.addr)
+	}
+	if err := rt.checkNoOverlap(op, r); err != nil {
+		return err
+	}
+	if rt.ownsAddress(r.addr + r.size - 1) {
+		return driver.Errorf(driver.InvalidValue, op,
+			"the %s, %d bytes at %#x, extends into memory of a device", r.role, r.size, r.addr)
+	}
+	return nil
+}
+
+// checkNoOverlap rejects a range that begins outside every block and ends in one.
+func (rt *Runtime) checkNoOverlap(op string, r extent) error {
+	if other := rt.memory.blocks.Overlapping(r.addr, r.size); other != nil {
+		return driver.Errorf(driver.InvalidValue, op,
+			"the %s begins at %#x, outside of any block, and extends into the block at %#x", r.role, r.addr, other.Start)
+	}
+	return nil
+}
+
+// foreignBlockAt returns the memory of another library that contains an address, nil
+// if the backend's library reports none. The caller holds no lock.
+func (rt *Runtime) foreignBlockAt(addr uint64) *Block {
+	where, start, size, ordinal, found := rt.vendor.Probe(addr)
+	if !found || where == driver.Pageable || rt.isFreed(addr) {
+		return nil
+	}
+	if size == 0 { // the library does not report the end of the allocation
+		start, size = addr, math.MaxUint64-addr
+	}
+	b := &Block{Start: start, Size: size, Kind: Pinned, foreign: true}
+	if where == driver.OnDevice {
+		if ordinal < 0 || ordinal >= len(rt.devices) {
+			return nil
+		}
+		b.Kind, b.dev = DeviceMemory, rt.devices[ordinal]
+	}
+	return b
+}
+
+// isFreed reports whether an address lies in memory that the program freed and the
+// runtime has not returned to the library yet: the library still reports it as
+// allocated, but no operation may use it.
+func (rt *Runtime) isFreed(addr uint64) bool {
+	m := &rt.memory
+	m.mu.Lock()
+	deferred := m.deferred.space.Find(addr)
+	m.mu.Unlock()
+	return deferred != nil || rt.poolsHold(addr)
+}
+
+// poolsHold reports whether an address lies in memory of a pool. The memory's lock may be held.
+func (rt *Runtime) poolsHold(addr uint64) bool {
+	return slices.ContainsFunc(rt.devices, func(d *Device) bool { return d.pool.holds(addr) })
+}
+
+// span returns the number of bytes from the first byte of the first row to the last
+// byte of the last one, and whether addresses from addr on can have that many.
+func span(addr, pitch, width, height uint64) (uint64, bool) {
+	high, low := bits.Mul64(pitch, height-1)
+	n, carry := bits.Add64(low, width, 0)
+	_, overflow := bits.Add64(addr, n, 0)
+	return n, high == 0 && carry == 0 && overflow == 0
+}
+
+// maxRows is the greatest number of rows that listeners see as ranges of their own;
+// of a copy with more rows they see one range that includes the gaps.
+const maxRows = 4096
+
+// rows returns the ranges of the rows, one range if there are no gaps between them.
+func rows(addr, pitch, width, height uint64) []Range {
+	if pitch == width || height == 1 || height > maxRows {
+		n, _ := span(addr, pitch, width, height)
+		return []Range{{addr, n}}
+	}
+	ranges := make([]Range, height)
+	for i := range ranges {
+		ranges[i] = Range{addr + uint64(i)*pitch, width}
+	}
+	return ranges
+}
+
+// checkAccess rejects a range of pageable memory with a page that is not mapped, or
+// that cannot be read or, with write, written: an access would end the process.
+func checkAccess(op, role string, addr, size uint64, write bool) error {
+	if write && pages.Writable(addr, size) || !write && pages.Readable(addr, size) {
+		return nil
+	}
+	return accessError(op, role, addr, size, write)
+}
+
+// accessError is the error of memory that this process cannot read or, with write,
+// write.
+func accessError(op, role string, addr, size uint64, write bool) *Error {
+	access := "readable"
+	if write {
+		access = "writable"
+	}
+	return driver.Errorf(driver.InvalidValue, op,
+		"the %s, %d bytes at %#x, is not %s memory of this process", role, size, addr, access)
+}
+
+// CheckMemory rejects a range of addresses with a page that is not mapped or
+// cannot be read. op names the call in the error.
+//
+// # Errors
+//   - [ErrInvalidValue]: a part of the range is not mapped, or cannot be read.
+//
+// Contract: M3.
+func CheckMemory(op string, addr, size uint64) error {
+	return checkAccess(op, "memory", addr, size, false)
+}
+
+// RegisterHost makes memory of the program pinned until UnregisterHost. Memory that is
+// registered only because it is shared (see ShareHost) can be registered as the same
+// range.
+//
+// # Errors
+//   - [ErrInvalidValue]: the range is empty, not mapped, or shares bytes with
+//     memory of the runtime or registered memory.
+//   - [ErrInHostFunction].
+//
+// Contract: M10, M21.
+func (rt *Runtime) RegisterHost(t *Thread, addr uint64, size int64) error {
+	const op = "register memory"
+	if err := t.checkCaller(op); err != nil {
+		return err
+	}
+	if err := checkSize(op, size); err != nil {
+		return err
+	}
+	_, err := rt.register(t, op, addr, uint64(size), func(b *Block) error {
+		if b.byProgram || !b.registered || b.Start != addr || b.Size != uint64(size) {
+			return driver.Errorf(driver.InvalidValue, op, "the range shares bytes with %s, %d bytes at %#x",
+				b.describe(), b.Size, b.Start)
+		}
+		b.byProgram = true
+		return nil
+	})
+	return err
+}
+
+// register returns the block that shares bytes with the range, after accept has
+// agreed to it, or else a new registered block. The new block is given to accept as
+// well. accept is called with the memory's lock held.
+func (rt *Runtime) register(t *Thread, op string, addr, size uint64, accept func(*Block) error) (*Block, error) {
+	if b, err := rt.acceptOverlapping(addr, size, nil, accept); b != nil || err != nil {
+		return b, err
+	}
+	if rt.ownsAddress(addr) || rt.ownsAddress(addr+size-1) {
+		return nil, driver.Errorf(driver.InvalidValue, op, "%d bytes at %#x are memory of this runtime", size, addr)
+	}
+	if err := rt.drv.Register(addr, size); err != nil {
+		return nil, err
+	}
+	created := &Block{Start: addr, Size: size, Kind: Pinned, registered: true, rt: rt}
+	// Another thread may have registered the same bytes meanwhile.
+	b, err := rt.acceptOverlapping(addr, size, created, accept)
+	if b != created {
+		_ = rt.drv.Unregister(addr)
+		return b, err
+	}
+	rt.notifyHost(Operation{Kind: OpNewMemory, Thread: t, Writes: []Range{{addr, size}}})
+	return b, nil
+}
+
+// acceptOverlapping calls accept with the block that shares bytes with the range. If
+// there is none it adds created, if that is not nil, and calls accept with it.
+func (rt *Runtime) acceptOverlapping(addr, size uint64, created *Block, accept func(*Block) error) (*Block, error) {
+	m := &rt.memory
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	b := m.blocks.Overlapping(addr, size)
+	if b == nil {
+		if created == nil {
+			return nil, nil
+		}
+		b = created
+		m.blocks.Insert(addr, size, b)
+	}
+	return b, accept(b)
+}
+
+// UnregisterHost ends the registration of RegisterHost: the memory becomes pageable
+// again, at once or, if it is shared, when the last share ends.
+//
+// # Errors
+//   - [ErrInvalidValue]: addr is not the start of memory that the program registered.
+//     The text says so if the memory is registered only because it is shared.
+//   - [ErrNotReady]: a pending operation uses it; the text names the operation.
+//   - [ErrInHostFunction].
+//
+// Contract: M10, M21.
+func (rt *Runtime) UnregisterHost(t *Thread, addr uint64) error {
+	return rt.unpin(t, "unregister memory", addr, func(b *Block) bool { return b.byProgram },
+		"memory that the program registered", false)
+}
+
+// Share keeps host memory of another library registered until it ends.
+type Share struct {
+	rt    *Runtime
+	block *Block // nil once the share has ended; the memory's lock guards it
+}
+
+// ShareHost registers host memory that another library lends, unless the range lies
+// in registered memory, and keeps it registered until the share ends. It returns nil
+// for memory that the runtime allocated, which needs no registration.
+//
+// # Errors
+//   - [ErrInvalidValue]: the range is empty or not mapped, or shares bytes with a
+//     block without lying in it as a whole.
+//   - [ErrInHostFunction].
+//
+// Contract: M21.
+func (rt *Runtime) ShareHost(t *Thread, addr, size uint64) (*Share, error) {
+	const op = "share memory"
+	if err := t.checkCaller(op); err != nil {
+		return nil, err
+	}
+	if size == 0 || size > -addr {
+		return nil, driver.Errorf(driver.InvalidValue, op, "%d bytes at %#x are no range of memory", size, addr)
+	}
+	b, err := rt.register(t, op, addr, size, func(b *Block) error {
+		if addr < b.Start || addr-b.Start+size > b.Size {
+			return driver.Errorf(driver.InvalidValue, op,
+				"%d bytes at %#x overlap %s, %d bytes at %#x, without lying in it; copy them",
+				size, addr, b.describe(), b.Size, b.Start)
+		}
+		if b.registered {
+			b.shares++
+		}
+		return nil
+	})
+	if err != nil || !b.registered {
+		return nil, err
+	}
+	return &Share{rt, b}, nil
+}
+
+// End ends the share. With the last share of memory that the program did not register
+// itself, or has unregistered since, the memory becomes pageable again, as soon as no
+// pending operation uses it. End may be called again, and does nothing then; it may be
+// called anywhere, since finalizers do.
+//
+// Contract: M21.
+func (s *Share) End(t *Thread) {
+	rt := s.rt
+	m := &rt.memory
+	m.mu.Lock()
+	b := s.block
+	if b == nil || rt.ended.Load() {
+		m.mu.Unlock()
+		return
+	}
+	s.block = nil
+	b.shares--
+	last := b.shares == 0 && !b.byProgram
+	if last {
+		rt.deferFree(b)
+	}
+	m.mu.Unlock()
+	if last {
+		rt.noteFreed(t, b, false, nil)
+		rt.reap(maxReap)
+	}
+}
+
+// MarkManaged says that the host may work as well on the block which contains an address.
+//
+// Contract: V8. Source: CUDA driver API, cuMemAllocManaged.
+func (rt *Runtime) MarkManaged(addr uint64) {
+	rt.memory.mu.Lock()
+	defer rt.memory.mu.Unlock()
+	if b := rt.memory.blocks.Find(addr); b != nil {
+		b.managed = true
+	}
+}
+
+// SetStrictReuse sets whether memory of AllocReusable goes back at once, without waiting
+// for work of other streams. Under a deterministic schedule it always does.
+//
+// Contract: M22.
+func (rt *Runtime) SetStrictReuse(on bool) { rt.strictReuse.Store(on) }
+
+// StrictReuse reports whether memory of AllocReusable goes back at once.
+func (rt *Runtime) StrictReuse() bool { return rt.strictReuse.Load() || rt.Deterministic() }
+
+// blocksPacked appends the blocks that arguments begin in to a list. It reports false if one that the caller has not
+// looked at is not where s can use it.
+func (rt *Runtime) blocksPacked(s *Stream, args []byte, modes string, list []*Block) (found []*Block, placed bool) {
+	rt.memory.mu.Lock()
+	defer rt.memory.mu.Unlock()
+	return rt.blocksPackedLocked(s, args, modes, list)
+}
+
+// blocksPackedLocked is blocksPacked; the caller holds the memory's lock.
+func (rt *Runtime) blocksPackedLocked(s *Stream, args []byte, modes string, list []*Block) (found []*Block, placed bool) {
+	for i := range len(modes) {
+		r, mode := packed(args, modes, i)
+		if mode == '-' {
+			continue
+		}
+		b := rt.memory.blocks.Find(r.Start)
+		if modes[i] == mode && !b.usableBy(s, r) {
+			return nil, false
+		}
+		if b != nil {
+			list = append(list, b)
+		}
+	}
+	return list, true
+}
+
+// reap returns the memory of at most most freed blocks that no operation uses any more.
+func (rt *Runtime) reap(most int) {
+	if rt.ended.Load() {
+		return // closing the driver has freed all memory
+	}
+	rt.refresh()
+	m := &rt.memory
+	m.mu.Lock()
+	found := m.deferred.take(most)
+	m.mu.Unlock()
+	for _, b := range found {
+		rt.giveBack(b)
+	}
+}
+
+// reapAll is reap without a bound, for calls that need the memory.
+func (rt *Runtime) reapAll() {
+	for range rt.refreshRounds() {
+		rt.reap(math.MaxInt)
+	}
+}
+
+// pendingFrees returns the points at which the operations that use freed blocks are
+// done.
+func (rt *Runtime) pendingFrees() (points driver.Points) {
+	m := &rt.memory
+	m.mu.Lock()
+	var last []use
+	for _, s := range m.deferred.streams {
+		u := use{stream: s}
+		for _, w := range *m.deferred.heaps[s] {
+			u.place = max(u.place, w.place)
+			for _, o := range w.block.users {
+				if o.stream != s {
+					last = append(last, o)
+				}
+			}
+		}
+		last = append(last, u)
+	}
+	m.mu.Unlock()
+	for _, u := range last {
+		points = append(points, u.stream.d.At(u.place))
+	}
+	return points
+}
+
+// outOfMemoryError is e with the size that was asked for and the size of the freed
+// memory that pending work still uses.
+func (rt *Runtime) outOfMemoryError(op string, size uint64, e *Error) error {
+	m := &rt.memory
+	m.mu.Lock()
+	freed := m.deferred.bytes
+	m.mu.Unlock()
+	hint := ""
+	if freed != 0 {
+		hint = fmt.Sprintf(" (%d bytes that were freed are still in use by pending work; synchronize its streams)", freed)
+	}
+	return &Error{Kind: e.Kind, Code: e.Code, Op: op, Token: e.Token,
+		Text: fmt.Sprintf("out of memory. Tried to allocate %d bytes (%s)%s", size, e.Text, hint)}
+}
+
+// deferred holds blocks that were freed while pending operations use them. A block is
+// in the heap of one stream on which an operation uses it. When that operation is
+// done the block moves to the heap of another such stream, or its memory is returned.
+// So the cost of a search depends on the operations that are done, not on the number
+// of blocks.
+type deferred struct {
+	heaps     map[*Stream]*useHeap
+	streams   []*Stream           // those with a heap, by age
+	undecided []*Block            // that calls are about to enqueue work on, or whose free is not announced yet
+	done      []*Block            // that no operation uses any more
+	space     addrmap.Map[*Block] // those of the runtime's own memory, by address
+	bytes     uint64
+}
+
+// waiting is a block and the place of a stream that it waits for.
+type waiting struct {
+	place uint64
+	block *Block
+}
+
+type useHeap []waiting
+
+func (h useHeap) Len() int { return len(h) }
+
+func (h useHeap) Less(i, j int) bool { return h[i].place < h[j].place }
+
+func (h useHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+
+func (h *useHeap) Push(x any) { *h = append(*h, x.(waiting)) }
+
+func (h *useHeap) Pop() any {
+	old := *h
+	last := old[len(old)-1]
+	old[len(old)-1] = waiting{}
+	*h = old[:len(old)-1]
+	return last
+}
+
+// add defers a block that was removed from the map. The caller holds the memory's
+// lock, as for the other methods.
+func (d *deferred) add(b *Block) {
+	d.bytes += b.Size
+	if b.ownMemory() {
+		d.space.Insert(b.Start, b.Size, b)
+	}
+	d.wait(b)
+}
+
+// wait puts a block into the list or heap that it belongs to now.
+func (d *deferred) wait(b *Block) {
+	if b.unannounced {
+		d.undecided = append(d.undecided, b)
+		return
+	}
+	for _, u := range b.users {
+		if u.calls > 0 {
+			d.undecided = append(d.undecided, b)
+			return
+		}
+	}
+	u := b.pendingUse()
+	if u == nil {
+		d.done = append(d.done, b)
+		return
+	}
+	h := d.heaps[u.stream]
+	if h == nil {
+		if d.heaps == nil {
+			d.heaps = map[*Stream]*useHeap{}
+		}
+		h = &useHeap{}
+		d.heaps[u.stream] = h
+		d.streams = append(d.streams, u.stream)
+	}
+	heap.Push(h, waiting{u.place, b})
+}
+
+// take removes and returns at most most blocks that no operation uses any more.
+func (d *deferred) take(most int) (found []*Block) {
+	undecided := d.undecided
+	d.undecided = nil
+	for _, b := range undecided {
+		d.wait(b)
+	}
+	looked := 0
+	streams := d.streams
+	d.streams = nil // wait adds streams whose heap it begins
+	for _, s := range streams {
+		h := d.heaps[s]
+		w := s.d
+		for len(*h) > 0 && looked < most && w.Reached((*h)[0].place) {
+			d.wait(heap.Pop(h).(waiting).block)
+			looked++
+		}
+		if len(*h) == 0 {
+			delete(d.heaps, s)
+		} else {
+			d.streams = append(d.streams, s)
+		}
+	}
+	n := min(most, len(d.done))
+	found = append(found, d.done[:n]...)
+	clear(d.done[:n])
+	d.done = d.done[n:]
+	if len(d.done) == 0 {
+		d.done = nil
+	}
+	for _, b := range found {
+		d.bytes -= b.Size
+		if b.ownMemory() {
+			d.space.Remove(b.Start)
+		}
+	}
+	return found
+}
+
+// maxReap is the greatest number of freed blocks whose memory a call that frees or
+// allocates returns: more than one, so that their number does not grow, and few, so
+// that no call takes long.
+const maxReap = 16
+
+// MemoryStats returns the counts of the device's memory.
+//
+// Contract: M15.
+func (d *Device) MemoryStats() MemoryStats {
+	d.pool.mu.Lock()
+	defer d.pool.mu.Unlock()
+	f := &d.pool.all
+	return MemoryStats{f.used, f.usedPeak, f.active, f.activePeak, f.reserved, f.reservedPeak,
+		d.pool.failures, d.pool.retries, d.pool.counts}
+}
+
+// ResetMemoryPeaks makes the peaks of MemoryStats start again from the current counts.
+//
+// Contract: M15.
+func (d *Device) ResetMemoryPeaks(allocated, reserved bool) {
+	d.pool.mu.Lock()
+	d.pool.all.resetPeaks(allocated, reserved)
+	d.pool.counts.resetPeaks(allocated, reserved)
+	d.pool.mu.Unlock()
+}
+
+// CountOutOfMemory counts an allocation that failed because of a limit which is not
+// the device's, such as the limit of a pool of the program.
+func (d *Device) CountOutOfMemory() { d.pool.countShortage(true, false) }
+
+// PoolChunks returns the parts of the segments of the stream-ordered pool, by address.
+//
+// Contract: M15.
+func (d *Device) PoolChunks() (chunks []PoolChunk) {
+	p := &d.pool
+	p.mu.Lock()
+	for s := range p.segments.All() {
+		for c := range s.Chunks() {
+			chunk := PoolChunk{Segment: Range{s.Start, s.Size}, Chunk: Range{c.Start, c.Size}, Used: c.Bin() == nil}
+			for _, b := range p.bins {
+				if &b.Bin == c.Bin() {
+					chunk.Stream = b.stream
+				}
+			}
+			chunks = append(chunks, chunk)
+		}
+	}
+	p.mu.Unlock()
+	m := &d.rt.memory
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i := range chunks {
+		if b := m.blocks.Find(chunks[i].Chunk.Start); b != nil && b.pooled {
+			chunks[i].Block, chunks[i].Stream = b, b.allocStream
+		}
+	}
+	return chunks
+}
+
+// PoolStats returns the counts of the stream-ordered pool. Memory above the threshold
+// whose free was reached since is returned to the device before.
+//
+// Contract: M7, M15.
+func (d *Device) PoolStats() PoolStats {
+	p := &d.pool
+	p.mu.Lock()
+	over, threshold := p.overThreshold(), p.threshold
+	p.mu.Unlock()
+	if over {
+		p.trim(d, threshold)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f := &p.own
+	return PoolStats{f.used, f.reserved, f.usedPeak, f.reservedPeak, p.threshold}
+}
+
+// TrimPool returns free memory of the pool to the device until least bytes are left.
+//
+// Contract: M7.
+func (d *Device) TrimPool(least uint64) { d.pool.trim(d, least) }
+
+// SetPoolThreshold sets how many free bytes the pool keeps.
+//
+// Contract: M7.
+func (d *Device) SetPoolThreshold(bytes uint64) {
+	p := &d.pool
+	p.mu.Lock()
+	p.threshold, p.limited = bytes, true
+	p.mu.Unlock()
+	p.trim(d, bytes)
+}
+
+// ResetPoolPeaks makes the peaks of PoolStats start again from the current counts.
+func (d *Device) ResetPoolPeaks(used, reserved bool) {
+	p := &d.pool
+	p.mu.Lock()
+	p.own.resetPeaks(used, reserved)
+	p.mu.Unlock()
+}
+
+// Reclaim returns the memory of all freed blocks that are no longer in use.
+func (d *Device) Reclaim() {
+	d.rt.reapAll()
+	d.pool.mu.Lock()
+	d.pool.advance()
+	d.pool.mu.Unlock()
+}
+
+// DeferredPoint returns the point at which no pending work uses freed memory of the
+// device any more, memory of its pool included; nil if none uses any now.
+//
+// Contract: M16.
+func (d *Device) DeferredPoint() driver.Point {
+	points := d.pool.pendingFrees(d.rt.pendingFrees())
+	if len(points) == 0 {
+		return nil
+	}
+	return points
 }

@@ -1,6 +1,7 @@
 package hal
 
 import (
+	"encoding/binary"
 	"slices"
 	"sync/atomic"
 
@@ -24,38 +25,6 @@ type Function struct {
 	module *Module
 	name   string
 	d      driver.Function
-}
-
-// LoadModule loads a program: assembler text or a binary, in a format of the vendor's
-// library. Text ends with NUL.
-//
-// # Errors
-//   - [ErrNotSupported]: the backend runs no programs.
-//   - [ErrInvalidValue]: the program has mistakes; the text contains the compiler's
-//     messages.
-//   - [ErrInHostFunction].
-//
-// Contract: K2, H3. Source: CUDA driver API, cuModuleLoadDataEx.
-func (d *Device) LoadModule(t *Thread, image []byte) (*Module, error) {
-	const op = "load module"
-	if err := t.checkCaller(op); err != nil {
-		return nil, err
-	}
-	if d.vendor == nil {
-		return nil, driver.Errorf(driver.NotSupported, op, "the %s backend runs no kernels of a module; "+
-			"enqueue a native function, or use a backend that has kernels", d.rt.Name())
-	}
-	if len(image) == 0 {
-		return nil, driver.Errorf(driver.InvalidValue, op, "the program is empty")
-	}
-	made, err := d.vendor.Load(image)
-	if err != nil {
-		return nil, err
-	}
-	d.used.Store(true)
-	m := &Module{dev: d, d: made}
-	m.code = &Block{Kind: DeviceMemory, dev: d, module: made}
-	return m, nil
 }
 
 // Function returns a function of the module by its name in it.
@@ -136,4 +105,112 @@ func (f *Function) Shared() int { return f.d.Shared() }
 func (f *Function) Parameters() ([]int, bool) {
 	sizes := f.d.Parameters()
 	return slices.Clone(sizes), sizes != nil
+}
+
+// LaunchSpec is the configuration of a launch.
+type LaunchSpec struct {
+	// Grid is the number of blocks and Block the number of threads in each, for three
+	// dimensions; each is at least 1.
+	Grid, Block [3]uint32
+	// Cluster is the number of blocks that run at the same time on neighbouring
+	// processors, for three dimensions: each divides that of Grid. All 0 stand for none.
+	Cluster [3]uint32
+	// Shared is the size of the dynamic shared memory of a block in bytes.
+	Shared uint32
+	// Site is the place of the program that makes the call, as for [Stream.NopAt].
+	Site uint32
+	// Args are the arguments, each at the start of driver.Cell bytes. They are
+	// taken within the call.
+	Args []byte
+	// Cooperative launches run all blocks at once or fail.
+	Cooperative bool
+}
+
+// check rejects a configuration with which f cannot be launched.
+func (spec *LaunchSpec) check(f *Function) error {
+	const op = "launch"
+	threads := uint64(1)
+	for i := range 3 {
+		if spec.Grid[i] == 0 || spec.Block[i] == 0 {
+			return driver.Errorf(driver.InvalidValue, op,
+				"the grid is %v and the block %v; each dimension is 1 or more", spec.Grid, spec.Block)
+		}
+		// The product is bounded at each step, since three factors of 32 bits could
+		// overflow.
+		threads = min(threads*uint64(spec.Block[i]), 1<<31)
+	}
+	if most := f.d.Threads(); threads > uint64(most) {
+		return driver.Errorf(driver.InvalidValue, op, "blocks of %v have %d threads, and %s runs at most %d",
+			spec.Block, threads, f.name, most)
+	}
+	if len(spec.Args)%driver.Cell != 0 {
+		return driver.Errorf(driver.InvalidValue, op,
+			"the arguments are %d bytes, and each takes %d", len(spec.Args), driver.Cell)
+	}
+	if sizes := f.d.Parameters(); sizes != nil && len(spec.Args)/driver.Cell != len(sizes) {
+		return driver.Errorf(driver.InvalidValue, op, "%s takes %d arguments, not %d",
+			f.name, len(sizes), len(spec.Args)/driver.Cell)
+	}
+	if most := f.d.Shared(); uint64(spec.Shared) > uint64(most) {
+		return driver.Errorf(driver.InvalidValue, op, "%d bytes of dynamic shared memory are more than the %d "+
+			"that a block of %s may have on device %d", spec.Shared, most, f.name, f.module.dev.ordinal)
+	}
+	return spec.checkCluster()
+}
+
+// of returns the launch of a function as backends take it.
+func (spec *LaunchSpec) of(f *Function) driver.Launch {
+	return driver.Launch{Function: f.d, Grid: spec.Grid, Block: spec.Block, Cluster: spec.Cluster,
+		Shared: spec.Shared, Args: spec.Args, Cooperative: spec.Cooperative}
+}
+
+// checkCluster rejects clusters that do not fill the grid.
+func (spec *LaunchSpec) checkCluster() error {
+	if spec.Cluster == [3]uint32{} {
+		return nil
+	}
+	for i, n := range spec.Cluster {
+		if n == 0 || spec.Grid[i]%n != 0 {
+			return driver.Errorf(driver.InvalidValue, "launch", "clusters of %v blocks do not divide a grid of %v: "+
+				"each dimension of the grid is a multiple of the cluster's", spec.Cluster, spec.Grid)
+		}
+	}
+	return nil
+}
+
+// aKernel is what uses of memory by a launch are called.
+const aKernel = "a kernel"
+
+func count(yes bool) int {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+// packed returns the range that the argument of a number is, and the small letter for what the kernel does there: '-' for
+// none.
+func packed(args []byte, modes string, i int) (r Range, mode byte) {
+	if modes[i] == '-' {
+		return r, '-'
+	}
+	cell := args[i*driver.Cell:][:driver.Cell]
+	r = Range{Start: binary.LittleEndian.Uint64(cell), Size: binary.LittleEndian.Uint64(cell[8:])}
+	if r.Size == 0 {
+		return r, '-'
+	}
+	return r, modes[i] | ('a' - 'A')
+}
+
+// beginLaunch counts a launch that s is about to enqueue, and reports false if the
+// module is closed.
+func (m *Module) beginLaunch(s *Stream) bool {
+	memory := &m.dev.rt.memory
+	memory.mu.Lock()
+	defer memory.mu.Unlock()
+	if m.closed.Load() {
+		return false
+	}
+	m.code.beginUse(s, aKernel)
+	return true
 }

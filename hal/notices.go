@@ -1,10 +1,11 @@
 package hal
 
 import (
+	"runtime"
 	"sync"
+	"time"
 
 	"halstream/hal/driver"
-	"halstream/hal/status"
 )
 
 // Notices are the waits of a program that sleeps in one place for all of them, such as
@@ -45,65 +46,6 @@ const scheduleLookNS = 20_000_000
 // once; it must not block. shut is called once after Close, when ring is called no more.
 func NewNotices(ring, shut func()) *Notices {
 	return &Notices{ring: ring, shut: shut, waits: map[uint64]*notice{}}
-}
-
-// Notify begins a wait for all work enqueued on s so far, and reports whether that is
-// pending. If it is not, the call has done what Synchronize does. number names the wait
-// in n, which has no other one of that number.
-//
-// # Errors: as for Synchronize, of work that is done; [ErrClosed] for closed Notices.
-//
-// Contract: Z1, Z2, Z3.
-func (s *Stream) Notify(t *Thread, n *Notices, number uint64) (pending bool, err error) {
-	outcome := func() error {
-		if err := s.Failure(); err != nil {
-			return err
-		}
-		return s.dev.Lost()
-	}
-	if !s.dev.rt.Deterministic() { // there it would be a call of its own, whose answer the order decides
-		if done, err := s.TryFinish(t); err != nil {
-			return false, err
-		} else if done {
-			return false, outcome()
-		}
-	}
-	if err := s.checkNotCaptured(t, "synchronize"); err != nil {
-		return false, err
-	}
-	return n.begin(s.dev.rt, s.observe(t, s.exactPoint()), number, outcome, s.hasNoFailure)
-}
-
-// exactPoint is the backend's Point, except that it does not wait for work that is enqueued
-// later where a vendor's Point would: a task that waits is where more is enqueued meanwhile.
-func (s *Stream) exactPoint() driver.Point {
-	v, ok := s.d.(driver.VendorStream)
-	if !ok || s.isDefault || !s.dev.Legacy().workDone() { // a mark would wait for the legacy stream
-		return s.d.Point()
-	}
-	place := s.d.Last()
-	v.Keep()
-	return s.d.At(place)
-}
-
-// hasNoFailure reports whether s certainly has no error to report; it leaves what it has.
-func (s *Stream) hasNoFailure() bool {
-	return s.words != nil && s.words.Special.Load()&status.Failed == 0 && s.dev.Lost() == nil
-}
-
-// Notify begins a wait for the latest record of e at this call, as [Stream.Notify] does
-// for the work of a stream.
-//
-// # Errors: as for Synchronize; [ErrClosed] for closed Notices.
-//
-// Contract: Z1, Z2, Z3.
-func (e *Event) Notify(t *Thread, n *Notices, number uint64) (pending bool, err error) {
-	p, err := e.Point(t)
-	if err != nil || p == nil {
-		return false, err
-	}
-	d := e.Device()
-	return n.begin(e.rt, p, number, d.Lost, func() bool { return d.Lost() == nil })
 }
 
 // begin lists a wait for p unless p is reached.
@@ -286,4 +228,88 @@ func (n *Notices) Close() {
 	if last {
 		n.shut()
 	}
+}
+
+// looks looks at the points of backends that cannot say when a point is reached: one
+// goroutine for all of them, which ends when there is none.
+type looks struct {
+	mu      sync.Mutex
+	points  map[*notice]driver.Point
+	running bool
+}
+
+var looker = looks{points: map[*notice]driver.Point{}}
+
+const (
+	// lookBusy is for how long it looks without a pause after a point was reached or added.
+	lookBusy = 50 * time.Microsecond
+	// The pauses after that double from the first to the last length.
+	lookFirst = 20 * time.Microsecond
+	lookLast  = time.Millisecond
+)
+
+// add has w called when p is reached.
+func (l *looks) add(p driver.Point, w *notice) (cancel func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.points[w] = p
+	if !l.running {
+		l.running = true
+		go l.work()
+	}
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.points, w)
+	}
+}
+
+func (l *looks) work() {
+	pause := time.Duration(0)
+	since := time.Now()
+	known := 0
+	for {
+		found, all := l.look()
+		switch {
+		case all == 0:
+			return
+		case found > 0 || all > known:
+			pause, since = 0, time.Now()
+		case pause > 0:
+			pause = min(2*pause, lookLast)
+		case time.Since(since) > lookBusy:
+			pause = lookFirst
+		}
+		if known = all; pause > 0 {
+			time.Sleep(pause)
+		} else {
+			runtime.Gosched()
+		}
+	}
+}
+
+// look looks at each point once, and returns how many were reached and how many there
+// were. If there are none the goroutine ends.
+func (l *looks) look() (found, all int) {
+	l.mu.Lock()
+	points := make(map[*notice]driver.Point, len(l.points))
+	for w, p := range l.points {
+		points[w] = p
+	}
+	l.running = len(points) > 0
+	l.mu.Unlock()
+	for w, p := range points {
+		if !p.Wait(0) {
+			continue
+		}
+		l.mu.Lock()
+		_, still := l.points[w]
+		delete(l.points, w)
+		l.mu.Unlock()
+		if still {
+			w.Reached()
+			found++
+		}
+	}
+	return found, len(points)
 }

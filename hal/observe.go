@@ -1,12 +1,15 @@
 package hal
 
 import (
+	"cmp"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
 
 	"halstream/hal/driver"
 	"halstream/hal/status"
+	"halstream/hal/touch"
 )
 
 // listeners are the functions and logs that are notified of operations. Without
@@ -26,72 +29,6 @@ type listenerSet struct {
 	logs      []*Log
 	timed     bool // a log records times
 }
-
-// Operation is what listeners are notified of: a call that enqueued work, or an
-// action of the host that matters for the order of operations.
-type Operation struct {
-	// ID is the number of the operation, which also identifies its execution. It is
-	// never 0, and is reused only after all 32-bit numbers were.
-	ID uint32
-	// Seq is the place of the operation in the order of all operations: of two on
-	// one stream, or on one event, the one with the lower number came first. A wait
-	// of the host has the number of its begin: it waits only for operations with
-	// lower numbers.
-	Seq uint64
-	// Kind is what the operation does; [OpNone] where listeners are not notified.
-	Kind OperationKind
-	// Name is what the program calls the operation, "" where it has given no name.
-	Name    string
-	Stream  *Stream
-	Thread  *Thread
-	Event   *Event // record, wait, reset, and what the host does with events
-	Version uint64 // of the event: the one made by a record, or bound by a wait
-	Other   *Stream
-	Exec    *GraphExec // launch graph
-	Graph   *Graph     // end capture, instantiate, update executable: the graph
-	// Nodes are those of the graph. A launch graph runs them; NodeID gives their numbers, which follow that
-	// of the launch. NodeVersions are those of their events, in the order of the nodes.
-	Nodes        *NodeList
-	NodeVersions []NodeVersion
-	// Launch is set for the nodes of a launch in a log, which come behind it: its ID. Branch
-	// is the number of the node's branch, from 0, and Node its index; -1 in a graph inside of
-	// the one that is launched.
-	Launch uint32
-	Branch int
-	Node   int
-	Token  uint64       // host functions
-	Value  *ValueAccess // write value, wait value
-	Reads  []Range
-	Writes []Range
-	// Cached is set for allocate, free and free memory of a block of AllocCached. Its
-	// free is no access: only work that touches the memory when it was given out again
-	// can conflict with work that was still using it.
-	Cached bool
-	// InOrder is set for allocate with Cached where work of other streams may use the
-	// memory only behind the allocation all the same.
-	InOrder bool
-	// NoWait is set for free memory by a call that waits for nothing, as its caller knows:
-	// work that the host has not waited for may still use the memory.
-	NoWait bool
-	// Users, for free memory of such a block: the stream that it was allocated on, and
-	// those whose work so far it waits for. For synchronize device: the streams that the
-	// host waited for, nil for all.
-	Users []*Stream
-	// Site identifies where the program made the call: what the program has given, or
-	// else the result of the function given to Runtime.SetSites, 0 without one.
-	Site uint32
-	// Host says that nothing was enqueued: the operation is an action of the host, of which
-	// listeners are notified afterwards. The Stream of what concerns a device is its legacy one.
-	Host bool
-	// Internal marks what the runtime did without a call of the program.
-	Internal bool
-
-	time        int64  // of the call, while a log records times
-	afterNotify func() // called after the listeners, if not nil
-}
-
-// Range is a range of bytes, Size long.
-type Range struct{ Start, Size uint64 }
 
 // Listen calls f for every operation until stop is called: in the order of the
 // operations on each stream and on each event, one call at a time, and with no
@@ -147,26 +84,6 @@ func (rt *Runtime) SetSites(f func() uint32) {
 
 // listened reports whether there are listeners.
 func (rt *Runtime) listened() bool { return rt.listeners.current.Load() != nil }
-
-func (s *Stream) listened() bool { return s.dev.rt.listened() }
-
-// announce prepares the notification of an operation that s is about to give to the
-// backend, and returns its ID; settle completes the notification. There are
-// listeners: the caller has checked that. It keeps a copy of o.
-func (s *Stream) announce(o *Operation) uint32 {
-	o.Stream = s
-	rt := s.dev.rt
-	rt.fillIn(o)
-	rt.listeners.notifier.announce(o)
-	return o.ID
-}
-
-// notify notifies the listeners of an operation on s at once, whether or not the
-// backend accepts it afterwards, and returns its ID.
-func (s *Stream) notify(o Operation) uint32 {
-	o.Stream = s
-	return s.dev.rt.notify(o)
-}
 
 // endAnnounce delivers an announced operation, or drops it if the backend refused it.
 func (l *listeners) endAnnounce(id uint32, err error) { l.notifier.end(id, err != nil, l.notify) }
@@ -248,15 +165,6 @@ func (rt *Runtime) notifyHost(o Operation) {
 	}
 }
 
-// vainWait notifies the listeners that s was to wait for e, which has no record, unless the
-// call failed with err. It returns err.
-func (s *Stream) vainWait(t *Thread, e *Event, err error) error {
-	if err == nil {
-		s.dev.rt.notifyHost(Operation{Kind: OpWaitForNoRecord, Stream: s, Event: e, Thread: t})
-	}
-	return err
-}
-
 // HostAccess notifies the listeners that the calling thread reads or writes memory
 // directly.
 //
@@ -313,3 +221,485 @@ func (p *observedPoint) Announce() (end func()) { return driver.Announce(p.Point
 
 // Missing implements driver.Placed.
 func (p *observedPoint) Missing() []driver.Place { return driver.Missing(p.Point) }
+
+// notifier passes operations to the listeners in the order in which the backend
+// enqueued them on its streams, whichever threads made the calls.
+//
+// An operation is announced before the backend gets it, complete except for its
+// sequence number. The backend sequences it, under its own lock, when its place on
+// the stream is final. There logs get it, and from then on any thread may deliver it
+// to the functions that listen. One thread at a time delivers, with no lock held; the
+// others add to the list it works on. So a thread that is delayed between two of these
+// steps delays no other one.
+type notifier struct {
+	slots     [announceSlots]announceSlot
+	mu        sync.Mutex   // held for a few instructions only, never across a callback
+	announced []*Operation // those that found their slot in use
+	sequenced []*Operation // to be delivered
+	spare     []*Operation // the storage of the list delivered last
+	unused    []*Operation // delivered, to be used again
+	seq       uint64
+	logs      []*Log
+	functions bool // there are some to deliver to
+	// delivering is set while a thread delivers; that thread takes what is added to
+	// sequenced meanwhile.
+	delivering bool
+	// listed is the length of announced and sequenced, for callers without mu.
+	listed atomic.Int64
+}
+
+// announceSlots is more than the threads that usually enqueue at the same time.
+const announceSlots = 16
+
+// announceSlot holds one announced operation, which needs neither mu nor memory. Who
+// announces it writes it without a lock: nobody else knows its ID yet.
+type announceSlot struct {
+	id atomic.Uint32 // of the operation, 0 for none
+	o  Operation
+}
+
+func (n *notifier) slot(id uint32) *announceSlot { return &n.slots[id%announceSlots] }
+
+// maxBacklog is the number of operations waiting for delivery above which threads
+// that add more yield to the thread that delivers.
+const maxBacklog = 4096
+
+// maxUnused is the number of delivered operations that are kept to be used again.
+const maxUnused = 64
+
+// store returns a copy of o on the heap. The caller holds mu.
+func (n *notifier) store(o *Operation) *Operation {
+	last := len(n.unused) - 1
+	if last < 0 {
+		stored := *o
+		return &stored
+	}
+	stored := n.unused[last]
+	n.unused = n.unused[:last]
+	*stored = *o
+	return stored
+}
+
+// announce adds an operation that is about to be given to the backend.
+func (n *notifier) announce(o *Operation) {
+	if slot := n.slot(o.ID); slot.id.CompareAndSwap(0, o.ID) {
+		slot.o = *o
+		return
+	}
+	n.mu.Lock()
+	n.announced = append(n.announced, n.store(o))
+	n.listed.Add(1)
+	n.mu.Unlock()
+}
+
+// sequence gives an announced operation its number in the order; for an id that is
+// not announced it does nothing. Backends call it under their locks.
+func (n *notifier) sequence(id uint32) {
+	n.mu.Lock()
+	n.sequenceLocked(id, false)
+	n.mu.Unlock()
+}
+
+// sequenceLocked ends the announcement of an operation, if there is one of this id: it
+// gets its place in the order, unless it is dropped. The caller holds mu.
+func (n *notifier) sequenceLocked(id uint32, dropped bool) {
+	if slot := n.slot(id); slot.id.Load() == id {
+		if !dropped {
+			n.place(&slot.o, false)
+		}
+		slot.o = Operation{} // so that it keeps nothing alive
+		slot.id.Store(0)
+		return
+	}
+	if o := n.take(id); o != nil {
+		if dropped {
+			n.recycle(o)
+		} else {
+			n.place(o, true)
+		}
+	}
+}
+
+// take removes an announced operation, and returns nil if there is none of this id.
+// The search is short: each thread announces at most one operation at a time. The
+// caller holds mu.
+func (n *notifier) take(id uint32) *Operation {
+	for i, o := range n.announced {
+		if o.ID == id {
+			last := len(n.announced) - 1
+			n.announced[i] = n.announced[last]
+			n.announced[last] = nil
+			n.announced = n.announced[:last]
+			n.listed.Add(-1)
+			return o
+		}
+	}
+	return nil
+}
+
+// place gives an operation that was announced its version of the event and adds it,
+// as add does. The caller holds mu.
+func (n *notifier) place(o *Operation, stored bool) {
+	if e := o.Event; e != nil {
+		switch o.Kind {
+		case OpRecord:
+			o.Version = e.version.Add(1)
+		case OpWait, OpReset:
+			o.Version = e.version.Load()
+		}
+	}
+	if o.Nodes != nil {
+		o.bindEvents()
+	}
+	n.add(o, stored)
+}
+
+// add puts an operation whose place is final into the logs, and appends it to those
+// to deliver: itself if stored is set, so that it is memory of store, else a copy. The
+// caller holds mu.
+func (n *notifier) add(o *Operation, stored bool) {
+	if o.Seq == 0 {
+		n.seq++
+		o.Seq = n.seq
+	}
+	if o.Kind != OpNone {
+		for _, g := range n.logs {
+			g.add(o)
+		}
+	}
+	if n.functions || o.afterNotify != nil {
+		if !stored {
+			o = n.store(o)
+		}
+		n.sequenced = append(n.sequenced, o)
+		n.listed.Add(1)
+	} else if stored {
+		n.recycle(o)
+	}
+}
+
+// recycle keeps an operation's memory for the next one. The caller holds mu.
+func (n *notifier) recycle(o *Operation) {
+	if len(n.unused) < maxUnused {
+		*o = Operation{} // so that it keeps nothing alive
+		n.unused = append(n.unused, o)
+	}
+}
+
+// change replaces the set of listeners.
+func (n *notifier) change(a *listenerSet) {
+	n.mu.Lock()
+	n.logs, n.functions = a.logs, len(a.functions) > 0
+	n.mu.Unlock()
+}
+
+// number returns the next number in the order, for an operation that is added later.
+func (n *notifier) number() uint64 {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.seq++
+	return n.seq
+}
+
+// push adds an operation of the host, whose place in the order is this call, and
+// delivers.
+func (n *notifier) push(o *Operation, notify func(*Operation)) {
+	n.mu.Lock()
+	n.add(o, false)
+	n.deliverLocked(notify)
+}
+
+// end delivers an announced operation, or drops it if the backend refused it.
+func (n *notifier) end(id uint32, refused bool, notify func(*Operation)) {
+	if n.slot(id).id.Load() != id && n.listed.Load() == 0 {
+		return // the backend has sequenced it, and only logs wanted it
+	}
+	n.mu.Lock()
+	n.sequenceLocked(id, refused)
+	n.deliverLocked(notify)
+}
+
+// deliver calls notify with each sequenced operation, in order. If another thread
+// does so already, that thread delivers these operations as well.
+func (n *notifier) deliver(notify func(*Operation)) {
+	n.mu.Lock()
+	n.deliverLocked(notify)
+}
+
+// deliverLocked is deliver for a caller that holds mu, which it unlocks.
+func (n *notifier) deliverLocked(notify func(*Operation)) {
+	if n.delivering {
+		// Bounded, since a listener on that thread may wait for this thread.
+		for tries := 0; len(n.sequenced) > maxBacklog && tries < 100; tries++ {
+			n.mu.Unlock()
+			runtime.Gosched()
+			n.mu.Lock()
+		}
+		n.mu.Unlock()
+		return
+	}
+	n.delivering = true
+	for len(n.sequenced) > 0 {
+		list := n.sequenced
+		n.sequenced = n.spare
+		n.spare = nil
+		n.listed.Add(-int64(len(list)))
+		n.mu.Unlock()
+		n.call(list, notify)
+		n.mu.Lock()
+		for i, o := range list {
+			n.recycle(o)
+			list[i] = nil
+		}
+		if cap(list) <= maxBacklog {
+			n.spare = list[:0]
+		}
+	}
+	n.delivering = false
+	n.mu.Unlock()
+}
+
+// call notifies of a list of operations. If a listener panics, the rest of the list
+// is lost, but other threads can deliver afterwards.
+func (n *notifier) call(list []*Operation, notify func(*Operation)) {
+	done := false
+	defer func() {
+		if !done {
+			n.mu.Lock()
+			n.delivering = false
+			n.mu.Unlock()
+		}
+	}()
+	for _, o := range list {
+		notify(o)
+	}
+	done = true
+}
+
+// Log begins to collect operations, with their times if times is set. The program
+// ends the log with Stop.
+//
+// Contract: O1, O5.
+func (rt *Runtime) Log(times bool) *Log {
+	g := &Log{mu: &rt.listeners.notifier.mu, into: newLogged()}
+	if times {
+		g.clock = rt.Now
+	}
+	rt.listeners.deliver()
+	rt.listeners.change(func(a *listenerSet) { a.logs = append(a.logs, g) })
+	g.stop = func() {
+		rt.listeners.deliver()
+		rt.listeners.change(func(a *listenerSet) {
+			for i, other := range a.logs {
+				if other == g {
+					a.logs = append(a.logs[:i], a.logs[i+1:]...)
+					return
+				}
+			}
+		})
+	}
+	return g
+}
+
+// SetInspector sets the inspector, nil for none. It is used only while there are
+// listeners. Operations that were enqueued before keep the previous inspector.
+func (rt *Runtime) SetInspector(i *Inspector) {
+	if i == nil {
+		rt.CompareSources() // nobody waits for these copies any more while it listens
+		rt.sources.forget(Range{})
+	}
+	rt.inspector.Store(i)
+}
+
+// watchSource returns what a copy from pinned memory calls right before it reads,
+// and what is called after the listeners were notified of the copy; both are nil
+// without an inspector for such copies. own says that the runtime allocated the memory,
+// so that it is there until it is returned.
+func (rt *Runtime) watchSource(id uint32, c CopySpec, span uint64, own bool) (before, afterNotify func()) {
+	i := rt.inspector.Load()
+	if i == nil || i.Refilled == nil {
+		return nil, nil
+	}
+	source := Range{c.Src, span}
+	if i.Source != nil {
+		afterNotify = func() { i.Source(id, source) }
+	}
+	sum := c.sum()
+	return func() {
+		switch {
+		case c.sum() != sum:
+			rt.callInOrder(func() { i.Refilled(id, source) })
+		case own:
+			rt.sources.add(&copySource{id: id, c: c, r: source, sum: sum, in: i})
+		}
+	}, afterNotify
+}
+
+// CompareSources calls the inspector for copies whose sources have changed since they ran,
+// and that no host thread has waited for. Each wait of the host begins with it.
+//
+// Contract: V42.
+func (rt *Runtime) CompareSources() {
+	i := rt.inspector.Load()
+	if i == nil || i.InUse == nil {
+		return
+	}
+	l := &rt.sources
+	l.mu.Lock()
+	list := slices.Clone(l.list)
+	l.mu.Unlock()
+	waited := map[*copySource]bool{}
+	for _, s := range list {
+		waited[s] = s.in != i || !i.InUse(s.id) // without the lock: it is a callback
+	}
+	var changed []*copySource
+	l.mu.Lock()
+	l.list = slices.DeleteFunc(l.list, func(s *copySource) bool {
+		if waited[s] {
+			return true
+		}
+		if s.c.sum() != s.sum {
+			changed = append(changed, s)
+			return true
+		}
+		return false
+	})
+	l.mu.Unlock()
+	for _, s := range changed {
+		rt.callInOrder(func() { i.Overwritten(s.id, s.r) })
+	}
+}
+
+// newWatch returns the watch of a function with these declared writes: of ranges that
+// it declares as read, or that it can reach. It returns nil without an inspector for
+// functions, and under a schedule where other work may change the same bytes at the
+// same time.
+func (rt *Runtime) newWatch(id uint32, writes []Range, ranges ...[]Range) *watch {
+	i := rt.inspector.Load()
+	if i == nil || i.Observed == nil || !rt.Deterministic() && !rt.WatchesPages() {
+		return nil
+	}
+	return &watch{rt: rt, id: id, ranges: slices.Concat(ranges...), writes: writes, report: i}
+}
+
+// newWideWatch is newWatch for a function that may change what it does not declare: it
+// watches all memory of the devices, too, and what is watched by its pages.
+func (rt *Runtime) newWideWatch(id uint32, a Accesses) *watch {
+	w := rt.newWatch(id, a.Writes, a.Reads, a.Reached)
+	if w != nil {
+		w.blocks, w.pages, w.reads = rt.Deterministic(), rt.WatchesPages(), a.Reads
+	}
+	return w
+}
+
+// comparableBlocks returns the blocks of device memory, the smallest ones first, as
+// far as they are at most room bytes together, and whether these are all.
+func (rt *Runtime) comparableBlocks(room uint64) (blocks []Range, all bool) {
+	rt.memory.mu.Lock()
+	for b := range rt.memory.blocks.All() {
+		if b.Kind == DeviceMemory && !b.foreign && b.module == nil && !isWatched(b.Start) {
+			blocks = append(blocks, Range{b.Start, b.Size})
+		}
+	}
+	rt.memory.mu.Unlock()
+	slices.SortFunc(blocks, func(a, b Range) int {
+		return cmp.Or(cmp.Compare(a.Size, b.Size), cmp.Compare(a.Start, b.Start))
+	})
+	for i, b := range blocks {
+		if b.Size > room {
+			return blocks[:i], false
+		}
+		room -= b.Size
+	}
+	return blocks, true
+}
+
+// WatchesPages reports whether accesses to memory that is allocated from now on are
+// seen by their pages, whoever makes them; see package touch.
+//
+// Contract: V23.
+func (rt *Runtime) WatchesPages() bool { return touch.Active() && rt.sim != nil }
+
+// countUnseen counts a block that is about to be added to the map, and those that it shares
+// pages with. The caller holds the memory's lock.
+func (rt *Runtime) countUnseen(b *Block) {
+	if !isWatched(b.Start) {
+		unseen.unwatched.Add(1)
+		return
+	}
+	end := b.Start + b.Size
+	for _, beside := range []Range{
+		{b.Start &^ (touch.Page - 1), b.Start & (touch.Page - 1)},
+		{end, touch.RoundUp(end) - end},
+	} {
+		if beside.Size == 0 {
+			continue
+		}
+		if other := rt.memory.blocks.Overlapping(beside.Start, beside.Size); other != nil {
+			for _, one := range []*Block{b, other} {
+				if !one.sharesPage {
+					one.sharesPage = true
+					unseen.sharing.Add(1)
+				}
+			}
+		}
+	}
+}
+
+// known returns the parts of ranges that lie in blocks, by address.
+func (rt *Runtime) known(ranges []touch.Range) (found []Range) {
+	if len(ranges) == 0 {
+		return nil
+	}
+	slices.SortFunc(ranges, func(a, b touch.Range) int { return cmp.Compare(a.Start, b.Start) })
+	rt.memory.mu.Lock()
+	defer rt.memory.mu.Unlock()
+	for _, r := range ranges {
+		b := rt.memory.blocks.Find(r.Start)
+		if b == nil {
+			continue // it was freed
+		}
+		size := min(r.Size, b.Start+b.Size-r.Start)
+		if n := len(found); n > 0 && found[n-1].Start+found[n-1].Size >= r.Start {
+			last := &found[n-1] // the first byte of a write is among those that changed
+			last.Size = max(last.Size, r.Start+size-last.Start)
+			continue
+		}
+		found = append(found, Range{r.Start, size})
+	}
+	return found
+}
+
+// ReportTouched notifies the listeners of what the calling thread, which t stands for,
+// has read and written itself since it called last.
+//
+// Contract: V24.
+func (rt *Runtime) ReportTouched(t *Thread) {
+	if !rt.WatchesPages() || t == nil || !t.Bound || t.running.stream != nil {
+		return
+	}
+	read, written := touch.TakeHost()
+	for _, accesses := range []struct {
+		kind OperationKind
+		what []Range
+	}{{OpHostRead, rt.known(read)}, {OpHostWrite, rt.known(written)}} {
+		if len(accesses.what) == 0 {
+			continue
+		}
+		o := Operation{Kind: accesses.kind, Name: seenByPage, Thread: t, Host: true, Reads: accesses.what}
+		if o.Kind == OpHostWrite {
+			o.Reads, o.Writes = nil, accesses.what
+		}
+		rt.notify(o)
+	}
+}
+
+// numbers returns the first of n numbers of operations in a row, none of which is 0.
+func (l *listeners) numbers(n int) uint32 {
+	for {
+		last := l.ids.Add(uint32(n))
+		if first := last - uint32(n) + 1; first != 0 && first <= last {
+			return first
+		}
+	}
+}

@@ -49,67 +49,6 @@ type ownBin struct {
 // are those since the latest Device.ResetPoolPeaks.
 type PoolStats struct{ Used, Reserved, UsedPeak, ReservedPeak, Threshold uint64 }
 
-// AllocAsync returns size bytes of device memory that work enqueued on s from
-// now on may use. Work on other streams must be ordered after s.
-//
-// # Errors: as for Device.Alloc, and [ErrClosed], [ErrWrongContext], [ErrNoContext].
-//
-// Contract: M7, M15, H3. Source: CUDA driver API, cuMemAllocAsync.
-func (s *Stream) AllocAsync(t *Thread, size int64) (*Block, error) {
-	return s.AllocAsyncWait(t, size, nil)
-}
-
-// AllocAsyncWait is AllocAsync that waits for freed memory as Device.AllocWait does.
-//
-// # Errors: as for AllocAsync.
-//
-// Contract: M16.
-func (s *Stream) AllocAsyncWait(t *Thread, size int64, wait func(driver.Point) bool) (*Block, error) {
-	return s.allocInOrder(t, size, wait, allocation{})
-}
-
-func (s *Stream) allocInOrder(t *Thread, size int64, wait func(driver.Point) bool, rules allocation) (*Block, error) {
-	const op = "allocate in stream order"
-	if err := s.checkEnqueue(t, op); err != nil {
-		return nil, err
-	}
-	if c := s.capture.Load(); c != nil {
-		return c.allocate(s, op, size, wait)
-	}
-	if err := checkSize(op, size); err != nil {
-		return nil, err
-	}
-	d := s.dev
-	n := bestfit.RoundUp(uint64(size))
-	class := rules.classOf(n)
-	var c *bestfit.Chunk
-	err := d.rt.allocWithRetry(d, op, uint64(size), wait, func() (err error) {
-		c, err = d.pool.alloc(s, n, class)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	b := &Block{Start: c.Start, Size: uint64(size), Kind: DeviceMemory, dev: d, pooled: true, chunk: c, allocStream: s,
-		cached: rules.cached}
-	var id uint32
-	if s.listened() {
-		id = s.notify(Operation{Kind: OpAllocate, Thread: t, Writes: []Range{{b.Start, b.Size}},
-			Cached: rules.cached, InOrder: rules.inOrder})
-	}
-	if last := s.d.Last(); !s.d.Reached(last) {
-		// Pending work of s may still use this memory as a block that was freed before.
-		b.users = []use{{stream: s, place: last, what: "work from before its allocation"}}
-	}
-	d.rt.addBlock(b)
-	if d.rt.Deterministic() {
-		// Always, also if the memory is new: the operations of a run must not depend on
-		// earlier runs.
-		return b, s.overwrite(b, id)
-	}
-	return b, nil
-}
-
 // alloc returns a chunk that work of s may use from now on.
 func (p *pool) alloc(s *Stream, n uint64, class uint8) (*bestfit.Chunk, error) {
 	rt := s.dev.rt
@@ -304,84 +243,376 @@ func (p *pool) overThreshold() bool {
 	return p.limited && p.own.reserved-p.own.active > p.threshold
 }
 
-// FreeAsync frees memory of AllocAsync in the order of s. All work that uses it must
-// be ordered before.
-//
-// # Errors
-//   - [ErrInvalidValue]: addr is not the start of a live stream-ordered block of
-//     the stream's device.
-//   - [ErrClosed], [ErrWrongContext], [ErrNoContext], [ErrInHostFunction].
-//
-// Contract: M7, M15. Source: CUDA driver API, cuMemFreeAsync.
-func (s *Stream) FreeAsync(t *Thread, addr uint64) error { return s.freeAsync(t, addr, nil) }
-
-// FreeBlockAsync is FreeAsync of b. It does not free another block that has the
-// address of b now. Memory of a graph stays its owner's, which frees what later launches allocate.
-//
-// # Errors: as for FreeAsync, and [ErrInvalidValue] if b was freed already.
-//
-// Contract: M2, M7.
-func (s *Stream) FreeBlockAsync(t *Thread, b *Block) error { return s.freeAsync(t, 0, b) }
-
-// freeAsync is FreeAsync of the block at addr, or of only if that is not nil.
-func (s *Stream) freeAsync(t *Thread, addr uint64, only *Block) error {
-	const op = "free in stream order"
-	if err := s.checkEnqueue(t, op); err != nil {
-		return err
-	}
-	if c := s.capture.Load(); c != nil {
-		return c.free(s, op, addr, only)
-	}
-	s.dev.rt.ReportTouched(t) // while the block is known
-	if only != nil {
-		addr = only.Start
-	}
-	rt := s.dev.rt
-	rt.memory.mu.Lock()
-	b, err := rt.liveBlockAt(op, addr, func(b *Block) bool { return (b.pooled || b.ofGraph != nil) && b.dev == s.dev },
-		"stream-ordered memory of the stream's device")
-	if err == nil && b.ofGraph != nil && (only == nil || only == b) {
-		err = b.endLaunched(op)
-		rt.memory.mu.Unlock()
-		if err != nil {
-			return err
-		}
-		s.freedOfGraph(t, b)
-		return nil
-	}
-	if err == nil && only != nil && only != b {
-		err = only.alreadyFreed(op)
-	}
-	if err == nil {
-		rt.forgetBlock(b)
-		b.cached = false // this free is one by the program: all work on the memory comes before it
-	}
-	rt.memory.mu.Unlock()
-	if err != nil {
-		return err
-	}
-	s.freeInOrder(t, b)
-	return nil
-}
-
-// freeInOrder frees a block that was removed from the map, in the order of s.
-func (s *Stream) freeInOrder(t *Thread, b *Block) {
-	b.countFreed()
-	var id uint32
-	if s.listened() {
-		id = s.announce(&Operation{Kind: OpFree, Thread: t, Writes: []Range{{b.Start, b.Size}}, Cached: b.cached})
-	}
-	// Before the listeners are called: what they enqueue comes after the free.
-	place := s.d.Mark(id)
-	if id != 0 {
-		s.dev.rt.listeners.endAnnounce(id, nil)
-	}
-	s.dev.pool.free(s.dev, b.chunk, s, place)
-}
-
 // holds reports whether an address lies in memory of the pool.
 func (p *pool) holds(addr uint64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.segments.Find(addr) != nil
+}
+
+// allocation is what listeners learn of an allocation, see Operation, and whether its
+// memory is taken from the device in segments of fixed sizes.
+type allocation struct{ cached, inOrder, segments bool }
+
+// Classes of a pool's segments: a block comes from a segment of its own class.
+const (
+	exact = uint8(iota) // for blocks whose segment has their size, and that any stream may have next
+	kept                // the same, for blocks that stay with their stream as with a caching allocator
+	small               // of a caching allocator, for blocks of up to smallMost
+	large               // of a caching allocator, for all others
+	classes
+)
+
+// How the native allocator of torch.cuda takes memory from the device.
+const (
+	smallMost    = 1 << 20  // the largest block of a small segment
+	smallSegment = 2 << 20  // the size of each small segment
+	largeSegment = 20 << 20 // and of a large one for blocks below ownSegment
+	ownSegment   = 10 << 20 // from which on a block gets a segment that fits it,
+	ownUnit      = 2 << 20  // in multiples of this
+)
+
+// classOf returns the class of the segment for a block of n bytes.
+func (a allocation) classOf(n uint64) uint8 {
+	switch {
+	case !a.cached:
+		return exact
+	case !a.segments:
+		return kept
+	case n <= smallMost:
+		return small
+	}
+	return large
+}
+
+// segmentSize returns the size of the segment that is taken for a block of n bytes.
+func segmentSize(n uint64, class uint8) uint64 {
+	switch {
+	case class <= kept:
+		return n
+	case class == small:
+		return smallSegment
+	case n < ownSegment:
+		return largeSegment
+	}
+	return (n + ownUnit - 1) &^ (ownUnit - 1)
+}
+
+// divisible reports whether what is left of a chunk becomes a free chunk: a small
+// rest stays with a large block, as it would fit none of its segment's.
+func divisible(rest uint64, class uint8) bool {
+	if class == large {
+		return rest > smallMost
+	}
+	return rest > 0
+}
+
+// release moves segments of caching allocators to ready that are free as a whole, of at
+// most so many bytes together, for the device to have them back: those of one stream, or
+// with nil of all. It reports whether others will be free. The caller holds mu.
+func (p *pool) release(of *Stream, most uint64) (held bool) {
+	for _, b := range p.bins {
+		if b.class == exact || of != nil && b.stream != of {
+			continue
+		}
+		moved, more := p.moveWhole(b, most)
+		most -= moved
+		held = more || held
+	}
+	return held
+}
+
+// moveWhole moves the segments of a bin of a caching allocator to ready that are free as a
+// whole, of at most so many bytes together, and reports whether others will be free. The
+// caller holds mu.
+func (p *pool) moveWhole(b *streamBin, most uint64) (moved uint64, held bool) {
+	for c := range b.All() {
+		switch {
+		case !c.Whole() || c.Size > most-moved:
+		case b.stream.d.Reached(c.Place):
+			moved += c.Size
+			p.removeFree(c)
+			p.put(p.readyBin(c), c)
+		default:
+			held = true
+		}
+	}
+	return moved, held
+}
+
+// removeIdle removes an idle segment from the pool and returns its address. The caller
+// holds mu, and returns the memory to the device afterwards.
+func (p *pool) removeIdle(c *bestfit.Chunk) uint64 {
+	p.idle.Remove(c)
+	p.removeFree(c)
+	p.segments.Remove(c.Start)
+	p.own.reserved -= c.Size
+	p.all.reserved -= c.Size
+	p.counts.removed(c.Size)
+	return c.Start
+}
+
+// makeRoom returns idle segments to the device before a larger one of n bytes is
+// taken for s, at most n bytes of them. So a program whose blocks grow does not reserve
+// the sum of their sizes. Segments of other streams' caches stay: the device may give
+// their addresses out again, and s is not ordered behind their streams.
+func (p *pool) makeRoom(s *Stream, n uint64) {
+	var back []uint64
+	p.mu.Lock()
+	takeIdle := func() {
+		for c := p.idle.First(); c != nil && c.Size <= n; c = p.idle.First() {
+			n -= c.Size
+			back = append(back, p.removeIdle(c))
+		}
+	}
+	takeIdle()
+	p.release(s, n)
+	takeIdle()
+	p.mu.Unlock()
+	for _, addr := range back {
+		s.dev.d.Free(addr)
+	}
+}
+
+// trim returns idle segments to the device until at most least free bytes are kept.
+// It keeps chunks for which the place of the free is not reached yet, and free parts
+// of segments in use.
+func (p *pool) trim(d *Device, least uint64) {
+	d.rt.refresh()
+	for range d.rt.refreshRounds() {
+		back, held := p.takeExcess(least)
+		for _, addr := range back {
+			d.d.Free(addr)
+		}
+		if !held {
+			return
+		}
+		d.rt.refresh()
+	}
+}
+
+// takeExcess removes the segments that trim returns, and reports whether more could
+// be returned when places of streams are reached.
+func (p *pool) takeExcess(least uint64) (back []uint64, held bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	held = p.advance()
+	held = p.release(nil, math.MaxUint64) || held
+	for c := p.idle.First(); c != nil && p.own.reserved-p.own.active > least; c = p.idle.First() {
+		back = append(back, p.removeIdle(c))
+	}
+	return back, held && p.own.reserved-p.own.active > least
+}
+
+// drain returns all idle segments to the device, whose driver is closed next, unless
+// pending work may still use memory of the pool.
+func (p *pool) drain(d *Device) {
+	if d.d.Pending() > 0 {
+		return
+	}
+	back, _ := p.takeExcess(0)
+	for _, addr := range back {
+		d.d.Free(addr)
+	}
+}
+
+// figures count bytes of memory and keep the peaks of the counts.
+type figures struct {
+	used, active, reserved             uint64
+	usedPeak, activePeak, reservedPeak uint64
+}
+
+// take counts bytes that are allocated, in a chunk of so many bytes.
+func (f *figures) take(n, chunk uint64) {
+	f.used += n
+	f.active += chunk
+	f.usedPeak = max(f.usedPeak, f.used)
+	f.activePeak = max(f.activePeak, f.active)
+}
+
+// reserve counts bytes that are taken from the device.
+func (f *figures) reserve(n uint64) {
+	f.reserved += n
+	f.reservedPeak = max(f.reservedPeak, f.reserved)
+}
+
+// resetPeaks makes peaks start again from the current counts.
+func (f *figures) resetPeaks(used, reserved bool) {
+	if used {
+		f.usedPeak, f.activePeak = f.used, f.active
+	}
+	if reserved {
+		f.reservedPeak = f.reserved
+	}
+}
+
+// MemoryStats counts the memory of a device in bytes, each block rounded up to a
+// multiple of 512: blocks of the stream-ordered pool and blocks without a stream.
+type MemoryStats struct {
+	// Allocated is the memory that the program holds: a block counts until it is freed.
+	Allocated, AllocatedPeak uint64
+	// Active is Allocated and the freed memory that pending work still uses.
+	Active, ActivePeak uint64
+	// Reserved is the memory taken from the device: Active and the free memory of the
+	// pool.
+	Reserved, ReservedPeak uint64
+	// OutOfMemory counts the allocations that failed, Retries those that waited for
+	// freed memory that pending work still used.
+	OutOfMemory, Retries uint64
+	// Pools counts the segments of the stream-ordered pool: all, the small and the large
+	// ones. Blocks without a stream are none.
+	Pools [segmentKinds]SegmentStats
+}
+
+// countAlloc counts a new block that does not belong to the pool.
+func (p *pool) countAlloc(size uint64) {
+	p.mu.Lock()
+	n := bestfit.RoundUp(size)
+	p.all.take(n, n)
+	p.all.reserve(n)
+	p.mu.Unlock()
+}
+
+// countReturned counts a block that does not belong to the pool and was returned to
+// the device.
+func (p *pool) countReturned(size uint64) {
+	n := bestfit.RoundUp(size)
+	p.mu.Lock()
+	p.all.active -= n
+	p.all.reserved -= n
+	p.mu.Unlock()
+}
+
+// PoolChunk is a part of a segment that a pool has taken from its device.
+type PoolChunk struct {
+	Segment, Chunk Range
+	Used           bool    // by a block, or by work that is pending on a block that was freed
+	Block          *Block  // that has it, nil for one that was freed
+	Stream         *Stream // on which it was allocated, or alone may be; nil for none
+}
+
+// Gauge is a count with its peak, and with all that was added to it.
+type Gauge struct{ Current, Peak, Added uint64 }
+
+func (g *Gauge) add(n uint64) {
+	g.Current += n
+	g.Added += n
+	g.Peak = max(g.Peak, g.Current)
+}
+
+// SegmentStats counts what the stream-ordered pool of a device has taken from it. Peaks
+// are those since the latest Device.ResetMemoryPeaks.
+type SegmentStats struct {
+	Segments, Bytes Gauge
+	// Split counts the free parts of segments that are in use in part, and which
+	// therefore cannot go back to the device.
+	Split, SplitBytes Gauge
+}
+
+// Indices of MemoryStats.Pools.
+const (
+	AllSegments   = iota
+	SmallSegments // of up to 2 MiB
+	LargeSegments
+	segmentKinds
+)
+
+// segmentCounts counts all segments of a pool, and the small and the large ones.
+type segmentCounts [segmentKinds]SegmentStats
+
+// kindsOf returns the two kinds that a segment of so many bytes counts for.
+func kindsOf(size uint64) [2]int {
+	if size <= smallSegment {
+		return [2]int{AllSegments, SmallSegments}
+	}
+	return [2]int{AllSegments, LargeSegments}
+}
+
+func (s *segmentCounts) added(size uint64) {
+	for _, kind := range kindsOf(size) {
+		s[kind].Segments.add(1)
+		s[kind].Bytes.add(size)
+	}
+}
+
+func (s *segmentCounts) removed(size uint64) {
+	for _, kind := range kindsOf(size) {
+		s[kind].Segments.Current--
+		s[kind].Bytes.Current -= size
+	}
+}
+
+func (s *segmentCounts) resetPeaks(split, segments bool) {
+	for i := range s {
+		of := &s[i]
+		if split {
+			of.Split.Peak, of.SplitBytes.Peak = of.Split.Current, of.SplitBytes.Current
+		}
+		if segments {
+			of.Segments.Peak, of.Bytes.Peak = of.Segments.Current, of.Bytes.Current
+		}
+	}
+}
+
+// addFree puts a free chunk into a bin, merged with its neighbours there, and returns
+// the chunk that it is now part of. The caller holds mu.
+func (p *pool) addFree(b *bestfit.Bin, c *bestfit.Chunk) *bestfit.Chunk {
+	parts, bytes := b.Len(), c.Size
+	c = b.Add(c)
+	merged := uint64(parts + 1 - b.Len())
+	for _, kind := range kindsOf(c.Segment().Size) {
+		of := &p.counts[kind]
+		of.Split.Current -= merged
+		if c.Whole() {
+			of.SplitBytes.Current -= c.Size - bytes
+		} else {
+			of.Split.add(1)
+			of.SplitBytes.add(bytes)
+		}
+	}
+	return c
+}
+
+// removeFree takes a free chunk out of its bin. The caller holds mu.
+func (p *pool) removeFree(c *bestfit.Chunk) {
+	c.Bin().Remove(c)
+	if c.Whole() {
+		return
+	}
+	for _, kind := range kindsOf(c.Segment().Size) {
+		p.counts[kind].Split.Current--
+		p.counts[kind].SplitBytes.Current -= c.Size
+	}
+}
+
+// countShortage counts an allocation that failed for lack of memory, or that waited
+// for freed memory.
+func (p *pool) countShortage(failed, waited bool) {
+	p.mu.Lock()
+	if failed {
+		p.failures++
+	}
+	if waited {
+		p.retries++
+	}
+	p.mu.Unlock()
+}
+
+// pendingFrees appends, for each stream with chunks that only it may use, the point
+// after which other streams may use all of them.
+func (p *pool) pendingFrees(points driver.Points) driver.Points {
+	p.mu.Lock()
+	var last []use
+	for _, b := range p.bins {
+		u := use{stream: b.stream}
+		for c := range b.All() {
+			u.place = max(u.place, c.Place)
+		}
+		last = append(last, u)
+	}
+	p.mu.Unlock()
+	for _, u := range last {
+		points = append(points, u.stream.d.At(u.place))
+	}
+	return points
 }

@@ -70,16 +70,6 @@ func (q *Queue) push(level uint8, k readyFunc) *park.Parker {
 // waking counts the threads that were woken for a function, of any queue, and do not run yet.
 var waking atomic.Int32
 
-// Ready implements driver.Sink: functions of a stream go to the runtime's queue.
-func (s *Stream) Ready(token uint64, level uint8, c driver.Completer) *park.Parker {
-	return s.dev.rt.Funcs.push(level, readyFunc{token: token, stream: s, c: c})
-}
-
-// Drop implements driver.Sink.
-func (s *Stream) Drop(token uint64) *park.Parker {
-	return s.dev.rt.Funcs.push(0, readyFunc{token: token, stream: s, drop: true})
-}
-
 // Task is what Next returns.
 type Task struct {
 	// Token is the function to run, 0 for none.
@@ -106,12 +96,6 @@ func (q *Queue) Stop() {
 	q.mu.Lock()
 	q.threads--
 	q.mu.Unlock()
-}
-
-// ServesOther reports whether t takes functions from another queue than q.
-func (t *Thread) ServesOther(q *Queue) bool {
-	s := t.serves.Load()
-	return s != nil && s != q
 }
 
 // Next takes the next function, waiting at most limit nanoseconds for it. The caller
@@ -313,29 +297,6 @@ func (q *Queue) end(t *Thread, failed bool, err *Error) (unreported bool) {
 	return err != nil && !kept
 }
 
-// keeps reports whether a call can still return err, which is the stream's error if
-// kept says so.
-func (s *Stream) keeps(kept bool, err *Error) bool {
-	if kept && s.closed.Load() {
-		// Whoever takes the error from the closed stream first disposes of it.
-		kept = s.d.Failure() != err
-	}
-	return kept
-}
-
-// leave makes the function that t runs end there; t goes on with the one inside of
-// which it took it. The lock of its queue is held.
-func (t *Thread) leave() readyFunc {
-	k := t.running
-	t.running = readyFunc{}
-	if n := len(t.outerFuncs); n > 0 {
-		t.running, t.outerFuncs[n-1] = t.outerFuncs[n-1], readyFunc{}
-		t.outerFuncs = t.outerFuncs[:n-1]
-	}
-	t.inFunction = false
-	return k
-}
-
 // Close makes calls of Next, waiting and later ones, return that the thread ends.
 func (q *Queue) Close() {
 	q.mu.Lock()
@@ -406,4 +367,69 @@ func (q *Queue) Runner(token uint64) *Thread {
 		}
 	}
 	return nil
+}
+
+// Abandon lets the streams go on that wait for a function which a thread of the queue
+// runs: each counts as ended, and its stream has [ErrAborted] unless it has an earlier
+// error. It returns how many functions there were. They still run, in no order with
+// later work, and their threads serve the queue again when they end.
+//
+// Contract: H7.
+func (q *Queue) Abandon() int {
+	q.mu.Lock()
+	var left []readyFunc
+	for _, t := range q.workers {
+		if t.running.c != nil {
+			left = append(left, t.running)
+			t.running.c = nil // its end completes nothing
+		}
+	}
+	q.mu.Unlock()
+	for _, k := range left {
+		err := driver.Errorf(driver.Aborted, "call", "function %d of stream %d did not end, and was abandoned",
+			k.token, k.stream.index)
+		k.stream.keeps(k.c.Complete(err), err)
+	}
+	return len(left)
+}
+
+// runtimeThreads is the queue of a stream for which UseRuntimeThreads was called. It
+// stays empty: such functions go to the runtime's own queue.
+var runtimeThreads = newQueue(0)
+
+// NewReportQueue returns a queue for functions of subscribed streams. Functions
+// taken from it run on the program's own threads and may call the runtime.
+//
+// Contract: A10.
+func NewReportQueue() *Queue {
+	q := newQueue(0)
+	q.reports = true
+	return q
+}
+
+// reportSink is the driver.Sink that adds functions to a report queue.
+type reportSink struct {
+	s *Stream
+	q *Queue
+	w *watch
+}
+
+// Ready implements driver.Sink.
+func (r reportSink) Ready(token uint64, level uint8, c driver.Completer) *park.Parker {
+	return r.q.push(level, readyFunc{token: token, stream: r.s, c: c, queue: r.q, watch: r.w})
+}
+
+// Drop implements driver.Sink.
+func (r reportSink) Drop(token uint64) *park.Parker {
+	return r.q.push(0, readyFunc{token: token, stream: r.s, drop: true, queue: r.q})
+}
+
+// Unused reports whether no stream is subscribed to a report queue and each
+// report that was enqueued for it has ended or was dropped.
+//
+// Contract: A10.
+func (q *Queue) Unused() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.streams == 0 && q.reported.Load() == 0
 }

@@ -3,6 +3,7 @@ package hal
 import (
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"sort"
 	"strings"
 	"sync"
@@ -388,4 +389,169 @@ func (rt *Runtime) Busy() []driver.Busy {
 		return rt.sim.Busy()
 	}
 	return nil
+}
+
+// Error is the error type of every call of this package.
+type Error = driver.Error
+
+// One error for each kind, to be matched with errors.Is.
+var (
+	ErrNotReady       = &Error{Kind: driver.NotReady, Text: "not ready"}
+	ErrInvalidHandle  = &Error{Kind: driver.InvalidHandle, Text: "invalid handle"}
+	ErrClosed         = &Error{Kind: driver.Closed, Text: "closed"}
+	ErrInvalidValue   = &Error{Kind: driver.InvalidValue, Text: "invalid value"}
+	ErrInvalidDevice  = &Error{Kind: driver.InvalidDevice, Text: "invalid device"}
+	ErrWrongDevice    = &Error{Kind: driver.WrongDevice, Text: "wrong device"}
+	ErrWrongContext   = &Error{Kind: driver.WrongContext, Text: "wrong context"}
+	ErrNoContext      = &Error{Kind: driver.NoContext, Text: "no context"}
+	ErrTiming         = &Error{Kind: driver.TimingDisabled, Text: "timing disabled"}
+	ErrCapture        = &Error{Kind: driver.Capture, Text: "capture"}
+	ErrUnrecorded     = &Error{Kind: driver.Unrecorded, Text: "unrecorded"}
+	ErrNotSupported   = &Error{Kind: driver.NotSupported, Text: "not supported"}
+	ErrNotSubscribed  = &Error{Kind: driver.NotSubscribed, Text: "not subscribed"}
+	ErrAbsent         = driver.ErrAbsent
+	ErrHostFunction   = &Error{Kind: driver.HostFunction, Text: "host function failed"}
+	ErrInHostFunction = &Error{Kind: driver.InHostFunction, Text: "in host function"}
+	ErrTimeout        = &Error{Kind: driver.Timeout, Text: "timed out"}
+	ErrAborted        = &Error{Kind: driver.Aborted, Text: "aborted"}
+	ErrDeviceLost     = &Error{Kind: driver.DeviceLost, Text: "device lost"}
+	ErrOutOfMemory    = &Error{Kind: driver.OutOfMemory, Text: "out of memory"}
+)
+
+// otherRuntimeError rejects an object of another Runtime: a process may open
+// several, and nothing orders the work of one against that of another.
+func otherRuntimeError(op, what string) *Error {
+	return driver.Errorf(driver.WrongDevice, op,
+		"%s belongs to another Runtime; only objects of one Runtime can be ordered with each other", what)
+}
+
+// closedError rejects the use of a closed object.
+func closedError(op, what string) *Error {
+	return driver.Errorf(driver.Closed, op, "the %s is closed; create a new one", what)
+}
+
+// Fingerprint returns 16 digits that stand for what each thread has called in the run under the
+// schedule, whatever turns the threads took.
+func (rt *Runtime) Fingerprint() string {
+	threads := map[uint32]uint64{}
+	for _, c := range rt.Run().Calls {
+		h := fnv.New64a()
+		fmt.Fprintf(h, "%d %s %d %d", c.Thread, c.Kind, c.Stream, threads[c.Thread])
+		threads[c.Thread] = h.Sum64()
+	}
+	var sum uint64
+	for _, h := range threads {
+		sum += h
+	}
+	return fmt.Sprintf("%016x", sum)
+}
+
+// NewEvent makes an event. With d nil it belongs to the device of its first record.
+//
+// # Errors
+//   - [ErrInvalidValue]: no event has this kind, or the event would be both
+//     interprocess and timed.
+//   - [ErrWrongDevice]: d belongs to another Runtime.
+//   - [ErrInHostFunction].
+//
+// Contract: E1, E7.
+func (rt *Runtime) NewEvent(t *Thread, d *Device, o EventOptions) (*Event, error) {
+	if err := t.checkCaller("create event"); err != nil {
+		return nil, err
+	}
+	if o.Kind > Recorded {
+		return nil, driver.Errorf(driver.InvalidValue, "create event", "there is no kind %d of events", o.Kind)
+	}
+	e := &Event{rt: rt, id: rt.eventIDs.Add(1), opts: o}
+	if d != nil {
+		if d.rt != rt {
+			return nil, e.otherRuntime("record")
+		}
+		if err := e.make(d); err != nil {
+			return nil, err
+		}
+	}
+	rt.live.Add(1)
+	if rt.listened() {
+		rt.notifyHost(Operation{Kind: OpNewEvent, Event: e, Thread: t})
+	}
+	return e, nil
+}
+
+// SetKept sets the function that is called with the token of each function that a graph
+// keeps, which can run any number of times: until it is dropped. It is called on the
+// thread that makes the call.
+//
+// Contract: G6.
+func (rt *Runtime) SetKept(f func(token uint64)) { rt.kept.Store(&f) }
+
+// scheduleChanges counts the calls that are about to change the schedule.
+type scheduleChanges struct {
+	mu sync.Mutex
+	n  int
+}
+
+// NewRecordedEvent makes an event as NewEvent does that was recorded without a call,
+// on a stream of d that had no work: the caller has seen that no bit of
+// [Runtime.Status] was set then, and the stream's words.
+//
+// # Errors: as for NewEvent.
+//
+// Contract: E1, E3.
+func (rt *Runtime) NewRecordedEvent(t *Thread, d *Device, o EventOptions) (*Event, error) {
+	e, err := rt.NewEvent(t, d, o)
+	if err != nil {
+		return nil, err
+	}
+	e.bound.Load().d.(driver.StatusEvent).Recorded()
+	e.version.Add(1)
+	return e, nil
+}
+
+// NewPlacedEvent makes an event as NewEvent does that was recorded without a call, at
+// a place of the timeline whose words w are. The caller has seen that no bit of
+// [Runtime.Status] was set then, and that the legacy order could not
+// move the place. s is the stream, nil if it was closed since.
+//
+// # Errors: as for NewEvent.
+//
+// Contract: E3, E4.
+func (rt *Runtime) NewPlacedEvent(t *Thread, d *Device, o EventOptions, s *Stream, w *status.Stream, place uint64,
+) (*Event, error) {
+	on := d.withStatus(s, w)
+	if on == nil || w.Reached(place) {
+		return rt.NewRecordedEvent(t, d, o)
+	}
+	e, err := rt.NewEvent(t, d, o)
+	if err != nil {
+		return nil, err
+	}
+	e.bound.Load().d.(driver.StatusEvent).RecordedAt(on, place)
+	e.recordedOn.Store(s)
+	e.version.Add(1)
+	return e, nil
+}
+
+// Status returns the word that is 0 while C code may answer calls from the words
+// of streams, and has bits of package status where it may not: each call is to
+// enter the core then.
+func (rt *Runtime) Status() *atomic.Uint32 { return rt.words }
+
+// beginSchedule makes calls enter the core while the schedule changes.
+func (rt *Runtime) beginSchedule() {
+	rt.changes.mu.Lock()
+	defer rt.changes.mu.Unlock()
+	rt.changes.n++
+	rt.words.Or(status.Stepped)
+}
+
+// endSchedule ends beginSchedule. While another thread changes the schedule the bit
+// stays set: its schedule may be in force before it gets here.
+func (rt *Runtime) endSchedule() {
+	rt.changes.mu.Lock()
+	defer rt.changes.mu.Unlock()
+	rt.changes.n--
+	if rt.changes.n == 0 && !rt.sim.Deterministic() {
+		rt.words.And(^uint32(status.Stepped))
+	}
 }

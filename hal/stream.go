@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"halstream/hal/driver"
+	"halstream/hal/park"
 	"halstream/hal/status"
 )
 
@@ -36,45 +37,6 @@ type Stream struct {
 	failures  atomic.Uint64
 	queue     atomic.Pointer[Queue]
 	mark      logMark
-}
-
-// NewStream makes a stream.
-//
-// # Errors
-//   - [ErrInHostFunction]: called by a function that runs on a stream.
-//
-// Contract: S1, S7, H3.
-func (d *Device) NewStream(t *Thread, o StreamOptions) (*Stream, error) {
-	if err := t.checkCaller("create stream"); err != nil {
-		return nil, err
-	}
-	s, err := d.newStream(o, nil)
-	if err != nil {
-		return nil, err
-	}
-	d.rt.live.Add(1)
-	d.rt.notifyHost(Operation{Kind: OpNewStream, Stream: s, Thread: t})
-	return s, nil
-}
-
-// newStream makes a stream of d, or of a context of d if ctx is not nil.
-func (d *Device) newStream(o StreamOptions, ctx *Context) (*Stream, error) {
-	d.used.Store(true)
-	o.Priority = min(0, max(d.GreatestPriority(), o.Priority))
-	s := &Stream{dev: d, index: d.indexes.Add(1), opts: o, ctx: ctx}
-	s.level = uint8(o.Priority - d.GreatestPriority())
-	var err error
-	s.d, err = d.d.NewStream(driver.StreamOptions{
-		Level:   s.level,
-		Ordered: !o.NonBlocking && ctx == nil,
-		ID:      s.index,
-	})
-	if err != nil {
-		return nil, err
-	}
-	s.keepStatus()
-	d.handles.add(s)
-	return s, nil
 }
 
 // Device returns the stream's device.
@@ -373,4 +335,322 @@ func (s *Stream) checkOpen(t *Thread, op string) error {
 		return closedError(op, "stream")
 	}
 	return nil
+}
+
+// Close ends the use of s. Pending work still runs. Closing again does nothing.
+//
+// # Errors
+//   - [ErrInvalidValue]: s is a default stream.
+//   - [ErrInHostFunction].
+//
+// Contract: L1, L2.
+func (s *Stream) Close(t *Thread) error {
+	if err := t.checkCaller("close stream"); err != nil {
+		return err
+	}
+	if s.isDefault {
+		return driver.Errorf(driver.InvalidValue, "close stream", "a default stream cannot be closed")
+	}
+	if !s.closed.Load() {
+		s.dev.rt.notifyHost(Operation{Kind: OpCloseStream, Stream: s, Thread: t})
+	}
+	s.close()
+	return nil
+}
+
+// close is Close without its checks, also for default streams.
+func (s *Stream) close() {
+	if s.closed.CompareAndSwap(false, true) {
+		if c := s.capture.Load(); c != nil && c.legacy == nil {
+			c.abandon(s)
+		}
+		s.noteClosed()
+		s.dev.handles.remove(s) // the library may reuse the number at once
+		s.leaveQueue(s.queue.Load())
+		s.dropFailure()
+		s.d.Close()
+		if !s.isDefault {
+			s.dev.rt.live.Add(-1)
+		}
+	}
+}
+
+// dropFailure returns the token of an error that no call can report any more to
+// the threads that run functions, which free what belongs to it.
+func (s *Stream) dropFailure() {
+	if err := s.d.Failure(); err != nil && err.Token != 0 {
+		if p := s.Drop(err.Token); p != nil {
+			p.Unpark()
+		}
+	}
+}
+
+// What C code of the process may know of streams and events without a call.
+
+// Status returns the words by which C code sees how far s is, nil where there are
+// none.
+func (s *Stream) Status() *status.Stream { return s.words }
+
+// keepStatus keeps the words of a new stream whose backend has them.
+func (s *Stream) keepStatus() {
+	if known, ok := s.d.(driver.StatusStream); ok {
+		s.words = known.Status()
+		if s.ctx != nil || s.opts.BlockHost {
+			s.words.Special.Or(status.Bound)
+		}
+	}
+}
+
+// noteClosed marks the words of a stream that is closed.
+func (s *Stream) noteClosed() {
+	if s.words != nil {
+		s.words.Special.Or(status.Closed)
+	}
+}
+
+// WaitPlace is Wait for an event that was recorded as NewPlacedEvent says, on a stream
+// o of device d, nil if it was closed since.
+//
+// # Errors: as for Wait.
+//
+// Contract: E1, E3.
+func (s *Stream) WaitPlace(t *Thread, d *Device, o *Stream, w *status.Stream, place uint64) error {
+	if err := s.checkEnqueue(t, "wait event"); err != nil {
+		return err
+	}
+	if s.dev.rt.words.Load() != 0 { // since the caller looked
+		e, err := s.dev.rt.NewPlacedEvent(t, d, EventOptions{}, o, w, place)
+		if err != nil {
+			return err
+		}
+		err = s.Wait(t, e)
+		_ = e.Close(t)
+		return err
+	}
+	on := d.withStatus(o, w)
+	if on == nil {
+		return nil
+	}
+	return s.settle(t, 0, s.d.(driver.StatusStream).WaitPlace(on, place))
+}
+
+func (s *Stream) listened() bool { return s.dev.rt.listened() }
+
+// announce prepares the notification of an operation that s is about to give to the
+// backend, and returns its ID; settle completes the notification. There are
+// listeners: the caller has checked that. It keeps a copy of o.
+func (s *Stream) announce(o *Operation) uint32 {
+	o.Stream = s
+	rt := s.dev.rt
+	rt.fillIn(o)
+	rt.listeners.notifier.announce(o)
+	return o.ID
+}
+
+// notify notifies the listeners of an operation on s at once, whether or not the
+// backend accepts it afterwards, and returns its ID.
+func (s *Stream) notify(o Operation) uint32 {
+	o.Stream = s
+	return s.dev.rt.notify(o)
+}
+
+// vainWait notifies the listeners that s was to wait for e, which has no record, unless the
+// call failed with err. It returns err.
+func (s *Stream) vainWait(t *Thread, e *Event, err error) error {
+	if err == nil {
+		s.dev.rt.notifyHost(Operation{Kind: OpWaitForNoRecord, Stream: s, Event: e, Thread: t})
+	}
+	return err
+}
+
+// Subscribe sends the reports of s to q, which serves streams of one device.
+//
+// # Errors
+//   - [ErrClosed], [ErrInHostFunction].
+//   - [ErrNotSubscribed]: s already has a queue, or its functions run on the
+//     runtime's threads (UseRuntimeThreads).
+//   - [ErrWrongDevice]: q serves streams of another device.
+//
+// Contract: A10.
+func (s *Stream) Subscribe(t *Thread, q *Queue) error {
+	if err := s.checkOpen(t, "subscribe"); err != nil {
+		return err
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.streams > 0 && q.dev != s.dev {
+		return driver.Errorf(driver.WrongDevice, "subscribe",
+			"a report queue serves one device; this one serves device %d, the stream is on device %d",
+			q.dev.ordinal, s.dev.ordinal)
+	}
+	if !s.queue.CompareAndSwap(nil, q) {
+		return driver.Errorf(driver.NotSubscribed, "subscribe",
+			"the functions of stream %d already have threads to run on", s.index)
+	}
+	q.streams++
+	q.dev = s.dev
+	return nil
+}
+
+// UseRuntimeThreads makes the functions of s run on the runtime's own threads: from
+// now on Subscribe is refused. Calling it again does nothing.
+//
+// # Errors
+//   - [ErrClosed], [ErrInHostFunction].
+//   - [ErrNotSubscribed]: s is subscribed to a report queue.
+//
+// Contract: A10. Source: CANN runtime API, aclrtLaunchHostFunc.
+func (s *Stream) UseRuntimeThreads(t *Thread) error {
+	if err := s.checkOpen(t, "launch host function"); err != nil {
+		return err
+	}
+	if !s.queue.CompareAndSwap(nil, runtimeThreads) && s.queue.Load() != runtimeThreads {
+		return driver.Errorf(driver.NotSubscribed, "launch host function",
+			"the functions of stream %d run on the thread that is subscribed to it", s.index)
+	}
+	return nil
+}
+
+// ReportQueue returns the queue that s is subscribed to, nil if there is none.
+//
+// Contract: A10.
+func (s *Stream) ReportQueue() *Queue {
+	if q := s.queue.Load(); q != runtimeThreads {
+		return q
+	}
+	return nil
+}
+
+// Unsubscribe undoes Subscribe.
+//
+// # Errors
+//   - [ErrClosed], [ErrInHostFunction].
+//   - [ErrNotSubscribed]: q does not serve s.
+//
+// Contract: A10.
+func (s *Stream) Unsubscribe(t *Thread, q *Queue) error {
+	if err := s.checkOpen(t, "unsubscribe"); err != nil {
+		return err
+	}
+	if !s.leaveQueue(q) {
+		return driver.Errorf(driver.NotSubscribed, "unsubscribe", "this queue does not serve stream %d", s.index)
+	}
+	return nil
+}
+
+// leaveQueue ends the subscription of s to q and reports whether there was one.
+func (s *Stream) leaveQueue(q *Queue) bool {
+	if q == nil || q == runtimeThreads || !s.queue.CompareAndSwap(q, nil) {
+		return false
+	}
+	q.mu.Lock()
+	q.streams--
+	q.mu.Unlock()
+	return true
+}
+
+// Ready implements driver.Sink: functions of a stream go to the runtime's queue.
+func (s *Stream) Ready(token uint64, level uint8, c driver.Completer) *park.Parker {
+	return s.dev.rt.Funcs.push(level, readyFunc{token: token, stream: s, c: c})
+}
+
+// Drop implements driver.Sink.
+func (s *Stream) Drop(token uint64) *park.Parker {
+	return s.dev.rt.Funcs.push(0, readyFunc{token: token, stream: s, drop: true})
+}
+
+// keeps reports whether a call can still return err, which is the stream's error if
+// kept says so.
+func (s *Stream) keeps(kept bool, err *Error) bool {
+	if kept && s.closed.Load() {
+		// Whoever takes the error from the closed stream first disposes of it.
+		kept = s.d.Failure() != err
+	}
+	return kept
+}
+
+// Notify begins a wait for all work enqueued on s so far, and reports whether that is
+// pending. If it is not, the call has done what Synchronize does. number names the wait
+// in n, which has no other one of that number.
+//
+// # Errors: as for Synchronize, of work that is done; [ErrClosed] for closed Notices.
+//
+// Contract: Z1, Z2, Z3.
+func (s *Stream) Notify(t *Thread, n *Notices, number uint64) (pending bool, err error) {
+	outcome := func() error {
+		if err := s.Failure(); err != nil {
+			return err
+		}
+		return s.dev.Lost()
+	}
+	if !s.dev.rt.Deterministic() { // there it would be a call of its own, whose answer the order decides
+		if done, err := s.TryFinish(t); err != nil {
+			return false, err
+		} else if done {
+			return false, outcome()
+		}
+	}
+	if err := s.checkNotCaptured(t, "synchronize"); err != nil {
+		return false, err
+	}
+	return n.begin(s.dev.rt, s.observe(t, s.exactPoint()), number, outcome, s.hasNoFailure)
+}
+
+// exactPoint is the backend's Point, except that it does not wait for work that is enqueued
+// later where a vendor's Point would: a task that waits is where more is enqueued meanwhile.
+func (s *Stream) exactPoint() driver.Point {
+	v, ok := s.d.(driver.VendorStream)
+	if !ok || s.isDefault || !s.dev.Legacy().workDone() { // a mark would wait for the legacy stream
+		return s.d.Point()
+	}
+	place := s.d.Last()
+	v.Keep()
+	return s.d.At(place)
+}
+
+// hasNoFailure reports whether s certainly has no error to report; it leaves what it has.
+func (s *Stream) hasNoFailure() bool {
+	return s.words != nil && s.words.Special.Load()&status.Failed == 0 && s.dev.Lost() == nil
+}
+
+// Handle returns the handle of the stream in the vendor's library, and whether it has
+// one.
+func (s *Stream) Handle() (uint64, bool) {
+	if h, ok := s.d.(driver.VendorStream); ok {
+		return h.Handle(), true
+	}
+	return 0, false
+}
+
+// External reports whether another library created the stream. Closing s does not
+// close the stream of that library.
+func (s *Stream) External() bool { return s.external }
+
+// Reset clears a Future event, in the order of stream s.
+//
+// # Errors
+//   - [ErrNotSupported]: e is of another kind.
+//   - [ErrClosed], [ErrWrongContext], [ErrNoContext], [ErrInHostFunction].
+//
+// Contract: A4.
+func (s *Stream) Reset(t *Thread, e *Event) error {
+	if err := s.checkEnqueue(t, "reset event"); err != nil {
+		return err
+	}
+	if e.opts.Kind != Future {
+		return driver.Errorf(driver.NotSupported, "reset event",
+			"event %d is of a kind that is used again without a reset", e.id)
+	}
+	if c := s.capture.Load(); c != nil {
+		return c.refuse(s, "reset event", "reset it outside of the capture")
+	}
+	d, err := e.waitable(s.dev)
+	if err != nil {
+		return err
+	}
+	var id uint32
+	if s.listened() {
+		id = s.announce(&Operation{Kind: OpReset, Thread: t, Event: e})
+	}
+	return s.settle(t, id, s.d.Reset(d, id))
 }

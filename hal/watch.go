@@ -3,7 +3,12 @@ package hal
 import (
 	"bytes"
 	"cmp"
+	"hash/crc32"
+	"runtime"
 	"slices"
+	"sync"
+	"sync/atomic"
+	"unsafe"
 
 	"halstream/hal/driver"
 	"halstream/hal/pages"
@@ -26,28 +31,6 @@ type watch struct {
 	blocks  bool    // compare all memory of the devices
 	pages   bool    // see what the function touches by its pages
 	reads   []Range // declared
-}
-
-// newWatch returns the watch of a function with these declared writes: of ranges that
-// it declares as read, or that it can reach. It returns nil without an inspector for
-// functions, and under a schedule where other work may change the same bytes at the
-// same time.
-func (rt *Runtime) newWatch(id uint32, writes []Range, ranges ...[]Range) *watch {
-	i := rt.inspector.Load()
-	if i == nil || i.Observed == nil || !rt.Deterministic() && !rt.WatchesPages() {
-		return nil
-	}
-	return &watch{rt: rt, id: id, ranges: slices.Concat(ranges...), writes: writes, report: i}
-}
-
-// newWideWatch is newWatch for a function that may change what it does not declare: it
-// watches all memory of the devices, too, and what is watched by its pages.
-func (rt *Runtime) newWideWatch(id uint32, a Accesses) *watch {
-	w := rt.newWatch(id, a.Writes, a.Reads, a.Reached)
-	if w != nil {
-		w.blocks, w.pages, w.reads = rt.Deterministic(), rt.WatchesPages(), a.Reads
-	}
-	return w
 }
 
 // begin is called right before the function runs.
@@ -106,28 +89,6 @@ func (w *watch) end() {
 			w.report.Compared(w.id, w.all)
 		}
 	})
-}
-
-// comparableBlocks returns the blocks of device memory, the smallest ones first, as
-// far as they are at most room bytes together, and whether these are all.
-func (rt *Runtime) comparableBlocks(room uint64) (blocks []Range, all bool) {
-	rt.memory.mu.Lock()
-	for b := range rt.memory.blocks.All() {
-		if b.Kind == DeviceMemory && !b.foreign && b.module == nil && !isWatched(b.Start) {
-			blocks = append(blocks, Range{b.Start, b.Size})
-		}
-	}
-	rt.memory.mu.Unlock()
-	slices.SortFunc(blocks, func(a, b Range) int {
-		return cmp.Or(cmp.Compare(a.Size, b.Size), cmp.Compare(a.Start, b.Start))
-	})
-	for i, b := range blocks {
-		if b.Size > room {
-			return blocks[:i], false
-		}
-		room -= b.Size
-	}
-	return blocks, true
 }
 
 const (
@@ -260,3 +221,182 @@ func (x watchSink) Ready(token uint64, level uint8, c driver.Completer) *park.Pa
 
 // Drop implements driver.Sink.
 func (x watchSink) Drop(token uint64) *park.Parker { return x.s.Drop(token) }
+
+// WatchPages switches on or off that accesses to the memory of host devices, and to
+// pinned memory, are seen by their pages: for memory that is allocated meanwhile.
+//
+// # Errors
+//   - NotSupported: the system cannot, or does not permit it.
+//
+// Contract: V23, V25.
+func WatchPages(on bool) error {
+	if on {
+		return touch.Start()
+	}
+	touch.Stop()
+	return nil
+}
+
+// UnknownTouches returns how many accesses were seen of which it is not known who made
+// them: those of threads that have not called the runtime since, and those beyond what is
+// kept.
+func UnknownTouches() int { return int(touch.Lost()) }
+
+// unseen counts blocks that were given out while pages were watched: those that share a
+// page with another one, and those whose pages are not watched.
+var unseen struct{ sharing, unwatched atomic.Int64 }
+
+// UnseenBlocks returns how many blocks were given out while pages were watched that share a
+// page with another block, where an access to one hides a later one to the other; and how many
+// lie in memory that was allocated before, of which no access is seen.
+//
+// Contract: V23.
+func UnseenBlocks() (sharing, unwatched int) {
+	return int(unseen.sharing.Load()), int(unseen.unwatched.Load())
+}
+
+// isWatched reports whether accesses to the byte at an address can be seen by its page.
+func isWatched(addr uint64) bool { return touch.Alias(addr) != addr }
+
+// watched reports whether what the function writes to r is seen by its pages.
+func (w *watch) watched(r Range) bool { return w.pages && isWatched(r.Start) }
+
+// endPages reports what the function read without declaring it, and returns what it wrote.
+// With compare nothing else can have changed the memory.
+func (w *watch) endPages(compare bool) (writes []Range) {
+	read, written, beside := touch.End(w.id, compare)
+	declared := slices.Concat(w.reads, w.writes)
+	reads, writes := w.rt.known(read), w.rt.known(written)
+	touched := len(reads)+len(writes)+len(declared) > 0
+	reads = without(reads, declared)
+	w.rt.callInOrder(func() {
+		if len(reads) > 0 && w.report.Read != nil {
+			w.report.Read(w.id, reads)
+		}
+		if w.report.Paged != nil {
+			w.report.Paged(w.id, touched, beside)
+		}
+	})
+	return writes
+}
+
+// onThread returns begin and end for a caller whose calls of both, and of the function
+// between them, are to be on one thread.
+func (w *watch) onThread() (begin, end func()) {
+	return func() { runtime.LockOSThread(); w.begin() }, func() { w.end(); runtime.UnlockOSThread() }
+}
+
+// seenByPage is the name of what a thread touched before the call that noticed it.
+const seenByPage = "seen by its page, before this call"
+
+// Inspector is notified of contents of memory that changed where a program may not
+// expect it. Its functions are called like listeners, after these were notified of
+// the operation. A function that is nil costs nothing.
+type Inspector struct {
+	// Source is called when copy id, which reads the pinned memory r, was enqueued.
+	// Refilled reports whether r changes before the copy runs.
+	Source func(id uint32, r Range)
+	// Refilled is called when copy id ran and the pinned memory r that it reads did
+	// not have the contents any more that it had when the copy was enqueued.
+	Refilled func(id uint32, r Range)
+	// InUse says whether no host thread is ordered behind copy id, and whether it is of
+	// interest if the pinned memory that it read changes; nil for no such comparisons.
+	InUse func(id uint32) bool
+	// Overwritten is called, when a host thread begins to wait, for a copy that is in use
+	// and whose source r has other contents than when the copy ran.
+	Overwritten func(id uint32, r Range)
+	// Observed is called when function id changed bytes that it did not declare as
+	// written. It needs a schedule that runs one operation at a time.
+	Observed func(id uint32, changed []Range)
+	// Read is called when function id read bytes that it did not declare. It needs memory
+	// that is watched by its pages: see WatchesPages.
+	Read func(id uint32, ranges []Range)
+	// Paged is called after each function of which Read and Observed learn by the pages;
+	// touched says whether it touched or declared any memory that the runtime knows.
+	// beside says that another function ran at the same time.
+	Paged func(id uint32, touched, beside bool)
+	// Compared is called after each function for which Observed would have been called
+	// if it had changed something; all says that no device memory was left out.
+	Compared func(id uint32, all bool)
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// maxSummed bounds the bytes that one call of crc32.Update sums: the call cannot be
+// preempted, so Go's garbage collector waits for its end.
+const maxSummed = 256 << 10
+
+// sum returns a checksum of the rows that the copy reads.
+func (c CopySpec) sum() (sum uint32) {
+	for row := range c.Height {
+		sum = addSum(sum, Range{c.Src + row*c.SrcPitch, c.Width})
+	}
+	return sum
+}
+
+// addSum returns sum continued over the bytes of a range.
+func addSum(sum uint32, r Range) uint32 {
+	for b := contents(r); len(b) > 0; {
+		n := min(len(b), maxSummed)
+		sum = crc32.Update(sum, castagnoli, b[:n])
+		b = b[n:]
+	}
+	return sum
+}
+
+// contents returns the memory of a range, which the host can read.
+func contents(r Range) []byte {
+	addr := touch.Alias(r.Start)
+	return unsafe.Slice(*(**byte)(unsafe.Pointer(&addr)), r.Size)
+}
+
+// sources are the copies from pinned memory that have run and that no host thread may
+// have waited for yet: their sources are compared again when the host begins a wait,
+// since to change one before that is wrong however early the copy ran.
+type sources struct {
+	mu   sync.Mutex // held while memory is compared, so that none is returned meanwhile
+	list []*copySource
+}
+
+type copySource struct {
+	id  uint32
+	c   CopySpec
+	r   Range
+	sum uint32
+	in  *Inspector
+}
+
+// size returns how many bytes are compared.
+func (s *copySource) size() uint64 { return s.c.Width * s.c.Height }
+
+const (
+	// maxSources is how many copies are compared at the begin of a wait.
+	maxSources = 64
+	// maxSourceBytes bounds the bytes of all of them, and of each.
+	maxSourceBytes = 64 << 20
+)
+
+// add keeps the source of a copy that has just run.
+func (l *sources) add(s *copySource) {
+	if s.in.InUse == nil || s.size() > maxSourceBytes {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.list = append(l.list, s)
+	first, bytes := len(l.list), uint64(0)
+	for first > 0 && len(l.list)-first < maxSources && bytes+l.list[first-1].size() <= maxSourceBytes {
+		first--
+		bytes += l.list[first].size()
+	}
+	l.list = slices.Delete(l.list, 0, first)
+}
+
+// forget ends the comparisons of memory that is returned, of all with size 0.
+func (l *sources) forget(r Range) {
+	l.mu.Lock()
+	l.list = slices.DeleteFunc(l.list, func(s *copySource) bool {
+		return r.Size == 0 || s.r.Start < r.Start+r.Size && r.Start < s.r.Start+s.r.Size
+	})
+	l.mu.Unlock()
+}
