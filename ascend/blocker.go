@@ -85,7 +85,7 @@ func (a *arrivals) take(number uint64) *held {
 func (a *arrivals) launched(h *held, ok bool) bool {
 	a.mu.Lock()
 	h.launching = false
-	if !ok || h.s.dev.lost.Load() != nil {
+	if !ok || h.s.dev.IsLost() {
 		_, waiting := a.list[h.number]
 		ok = !waiting
 		delete(a.list, h.number)
@@ -242,9 +242,7 @@ func (s *Stream) working(title string, work, drop func()) *held {
 	h := &held{what: C.NA_HOLD, title: title, drop: drop}
 	d := s.dev
 	h.run = func() {
-		d.working.Add(1)
-		if d.lost.Load() != nil { // a wait for this work may have ended with the loss already
-			d.working.Add(-1)
+		if !d.BeginTask() {
 			drop()
 			h.open()
 			return
@@ -252,7 +250,7 @@ func (s *Stream) working(title string, work, drop func()) *held {
 		go func() {
 			work()
 			h.open()
-			d.working.Add(-1)
+			d.EndTask()
 		}()
 	}
 	return h

@@ -26,24 +26,23 @@ type Device struct {
 	name    string
 	legacy  *Stream
 
+	vendor.Device
 	context atomic.Uintptr // 0 before the first use and after the end
-	lost    atomic.Pointer[driver.Error]
-	ended   atomic.Bool // the driver was closed
-	marks   [2]marks    // without and with a time
+	marks   [2]marks       // without and with a time
 	streams vendor.Streams[*Stream]
 	// spares are streams that no stream of the program uses. The library's call that destroys one waits for its work, and
 	// that work may wait for the caller; what is kept here has none.
-	spares  vendor.Cache[spare]
-	blocks  blocks
-	freed   addrmap.Ranges // of blocks that were allocated here and freed since
-	staged  staged
-	peers   sync.Map     // ordinals of the devices whose memory this one can use
-	working atomic.Int64 // tasks on host threads that are in flight
+	spares vendor.Cache[spare]
+	blocks blocks
+	freed  addrmap.Ranges // of blocks that were allocated here and freed since
+	staged staged
+	peers  sync.Map // ordinals of the devices whose memory this one can use
 }
 
 // Open implements driver.Driver.
 func (d *Driver) Open(ordinal int) (driver.Device, error) {
 	dev := &Device{drv: d, ordinal: ordinal, name: "Ascend"}
+	dev.Init(deviceCalls{dev})
 	if name := C.na_soc_name(); name != nil {
 		dev.name = C.GoString(name)
 	}
@@ -53,16 +52,24 @@ func (d *Driver) Open(ordinal int) (driver.Device, error) {
 	return dev, nil
 }
 
+// deviceCalls is what hal/vendor asks of a device.
+type deviceCalls struct{ d *Device }
+
+func (deviceCalls) Pause() bool { return pause() }
+
+// DropBlocked drops the operations that need the host.
+func (c deviceCalls) DropBlocked() { c.d.drv.arrivals.drop(c.d) }
+
 // start takes the primary context. Threads that call at the same time each do it, and all but the first
 // undo theirs: none may wait for another here, since it may hold Python's lock.
 func (d *Device) start(doing string) error {
-	if d.ended.Load() {
+	if d.Ended() {
 		return driver.Errorf(driver.Closed, doing, "the backend was closed; use the one that replaced it")
 	}
 	var ctx C.uintptr_t
 	if err := check(C.na_set_device(C.int32_t(d.ordinal), &ctx), doing); err != nil {
 		if lasting(err.Code) {
-			return d.lose(err)
+			return d.Lose(err)
 		}
 		return err
 	}
@@ -76,8 +83,8 @@ func (d *Device) start(doing string) error {
 
 // usable refuses calls on a device that was lost, and starts one that was not used.
 func (d *Device) usable(doing string) error {
-	if d.lost.Load() != nil {
-		return d.lostError(doing)
+	if d.IsLost() {
+		return d.LostError(doing)
 	}
 	if d.context.Load() == 0 {
 		return d.start(doing)
@@ -87,12 +94,12 @@ func (d *Device) usable(doing string) error {
 
 // unusable reports whether the library answers no call about the device any more.
 func (d *Device) unusable() bool {
-	return d.lost.Load() != nil || d.ended.Load() || d.context.Load() == 0
+	return d.Unusable() || d.context.Load() == 0
 }
 
 func (d *Device) ctx() C.uintptr_t { return C.uintptr_t(d.context.Load()) }
 
-func (d *Device) opened() bool { return d.context.Load() != 0 && d.lost.Load() == nil }
+func (d *Device) opened() bool { return d.context.Load() != 0 && !d.IsLost() }
 
 func (d *Device) title() string { return fmt.Sprintf("device %d (%s)", d.ordinal, d.name) }
 
@@ -134,7 +141,7 @@ func (d *Device) Pending() int {
 
 // Describe implements driver.Device.
 func (d *Device) Describe() string {
-	if cause := d.lost.Load(); cause != nil {
+	if cause := d.Cause(); cause != nil {
 		return d.title() + " is lost: " + cause.Error()
 	}
 	var parts []string
@@ -214,7 +221,7 @@ func (d *Device) close() {
 	if d.context.Load() == 0 {
 		return
 	}
-	if !d.awaitTasks(closeLimit) || d.lost.Load() == nil && !d.awaitIdle(closeLimit) {
+	if !d.AwaitTasks(closeLimit) || !d.IsLost() && !d.AwaitIdle(d.Pending, closeLimit) {
 		// A native function still runs, or a stream waits for a value that nothing writes:
 		// their memory must not go from under them.
 		d.drv.left.Store(true)
@@ -241,35 +248,11 @@ func (d *Device) close() {
 
 // release gives the context back, unless work that may still run needs it.
 func (d *Device) release() {
-	d.ended.Store(true)
+	d.End()
 	if d.context.Load() != 0 && !d.drv.left.Load() {
 		_ = check(C.na_reset_device(C.int32_t(d.ordinal)), "close device")
 	}
 	d.context.Store(0)
-}
-
-// awaitTasks waits until no task on a host thread uses memory of the program. It reports false after limit
-// nanoseconds, or after a signal.
-func (d *Device) awaitTasks(limit int64) bool {
-	for clock := vendor.Stopwatch(); d.working.Load() > 0; {
-		if limit >= 0 && clock() >= limit {
-			return false
-		}
-		if pause() && limit >= 0 {
-			return false
-		}
-	}
-	return true
-}
-
-// awaitIdle waits until no stream has work. It reports false after limit nanoseconds.
-func (d *Device) awaitIdle(limit int64) bool {
-	for clock := vendor.Stopwatch(); d.Pending() > 0; pause() {
-		if clock() >= limit {
-			return false
-		}
-	}
-	return true
 }
 
 // check is like the function check, and makes the device lost if the error is lasting.
@@ -279,7 +262,7 @@ func (d *Device) check(s C.na_status, doing string) error {
 		return nil
 	}
 	if lasting(e.Code) {
-		return d.lose(e)
+		return d.Lose(e)
 	}
 	return e
 }
@@ -291,31 +274,6 @@ func (d *Device) answer(s C.na_status, doing string) (bool, error) {
 	}
 	err := d.check(s, doing)
 	return err == nil, err
-}
-
-// Lost implements driver.VendorDevice.
-func (d *Device) Lost() *driver.Error {
-	if d.lost.Load() == nil {
-		return nil
-	}
-	return d.lostError("synchronize")
-}
-
-// lostError returns the error of a call on a lost device.
-func (d *Device) lostError(doing string) *driver.Error {
-	e := *d.lost.Load()
-	e.Text = fmt.Sprintf("the device is lost since %s: %s; restart the process to use it again", e.Op, e.Text)
-	e.Op, e.Kind = doing, driver.DeviceLost
-	return &e
-}
-
-// lose makes a device lost, unless it is already, and returns an error with the first
-// cause. Functions that were not handed over are dropped: pending work never runs.
-func (d *Device) lose(cause *driver.Error) error {
-	if d.lost.CompareAndSwap(nil, cause) {
-		d.drv.arrivals.drop(d)
-	}
-	return d.lostError(cause.Op)
 }
 
 // NewEvent implements driver.Device. It calls nothing: the library's event is taken at the first record.

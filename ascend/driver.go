@@ -158,7 +158,7 @@ func (d *Driver) anyDevice(doing string) (*Device, error) {
 		if dev != nil && dev.opened() {
 			return dev, nil
 		}
-		if first == nil && dev != nil && dev.lost.Load() == nil {
+		if first == nil && dev != nil && !dev.IsLost() {
 			first = dev
 		}
 	}

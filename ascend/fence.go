@@ -109,7 +109,7 @@ func (p *point) Wait(limit int64) bool {
 	d := p.mark.dev
 	for clock := vendor.Stopwatch(); ; {
 		if d.unusable() {
-			return d.awaitTasks(limit) && p.finish()
+			return d.AwaitTasks(limit) && p.finish()
 		}
 		left := limit
 		if limit > 0 {
@@ -144,7 +144,7 @@ const refusedMost = 2_000_000_000
 func (p *point) refused(s C.na_status, doing string, waited int64) {
 	e := check(s, doing)
 	if lasting(e.Code) || waited >= refusedMost {
-		_ = p.mark.dev.lose(e)
+		_ = p.mark.dev.Lose(e)
 		return
 	}
 	if p.stream != nil {

@@ -165,7 +165,7 @@ func (s *Stream) Nop(tag driver.Tag) error {
 func (s *Stream) Query() (bool, error) {
 	const doing = "query stream"
 	d := s.dev
-	if d.context.Load() == 0 && d.lost.Load() == nil {
+	if d.context.Load() == 0 && !d.IsLost() {
 		return true, nil // no work was ever enqueued
 	}
 	if err := d.usable(doing); err != nil {
@@ -190,7 +190,7 @@ func (s *Stream) Query() (bool, error) {
 func (s *Stream) Point() driver.Point {
 	const doing = "synchronize"
 	if s.begin(doing) != nil {
-		if s.dev.lost.Load() != nil {
+		if s.dev.IsLost() {
 			return lostPoint{s.dev}
 		}
 		return s.end()
@@ -223,7 +223,7 @@ func (s *Stream) point(doing string) (*point, error) {
 // lostPoint is reached once no task of a lost device uses memory of the program.
 type lostPoint struct{ dev *Device }
 
-func (p lostPoint) Wait(limit int64) bool { return p.dev.awaitTasks(limit) }
+func (p lostPoint) Wait(limit int64) bool { return p.dev.AwaitTasks(limit) }
 
 // queriedPoint is the point at which a stream is idle. It needs no event.
 type queriedPoint struct {
@@ -235,7 +235,7 @@ type queriedPoint struct {
 func (p *queriedPoint) Wait(limit int64) bool {
 	for clock := vendor.Stopwatch(); ; {
 		if p.stream.dev.unusable() {
-			return p.stream.dev.awaitTasks(limit)
+			return p.stream.dev.AwaitTasks(limit)
 		}
 		done, _ := p.stream.Query()
 		if done || p.stream.reached.Load() > p.place {
@@ -264,8 +264,8 @@ func (s *Stream) Failure() *driver.Error {
 	err := s.failure
 	s.failure = nil
 	s.mu.Unlock()
-	if s.dev.lost.Load() != nil {
-		return s.dev.lostError("synchronize")
+	if s.dev.IsLost() {
+		return s.dev.LostError("synchronize")
 	}
 	return err
 }
@@ -345,7 +345,7 @@ func (s *Stream) Describe() string {
 	if s.legacy {
 		name = fmt.Sprintf("the legacy default stream of device %d", s.dev.ordinal)
 	}
-	if cause := s.dev.lost.Load(); cause != nil {
+	if cause := s.dev.Cause(); cause != nil {
 		return name + " is lost with its device: " + cause.Error()
 	}
 	done, err := s.Query()
@@ -488,7 +488,7 @@ const maxKept = 64
 
 // Reached implements driver.Stream.
 func (s *Stream) Reached(place uint64) bool {
-	if s.reached.Load() >= place || s.dev.lost.Load() != nil || s.dev.ended.Load() {
+	if s.reached.Load() >= place || s.dev.Unusable() {
 		return true
 	}
 	for {

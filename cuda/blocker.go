@@ -131,17 +131,14 @@ func (s *Stream) task(doing, title string, work, drop func()) error {
 	h := &held{what: C.HS_HOLD, title: title, drop: drop}
 	d := s.dev
 	h.run = func() {
-		d.working.Add(1)
-		if d.lost.Load() != nil {
-			// A wait for this work may have ended with the loss already.
-			d.working.Add(-1)
+		if !d.BeginTask() {
 			drop()
 			return
 		}
 		go func() {
 			work()
 			h.end()
-			d.working.Add(-1)
+			d.EndTask()
 		}()
 	}
 	return s.hold(h, doing)

@@ -101,7 +101,7 @@ func (s *Stream) copyFromStage(c driver.Copy) error {
 	if err == nil {
 		s.dev.staged.add(p, c.Release)
 	}
-	if s.dev.lost.Load() != nil {
+	if s.dev.IsLost() {
 		return err // no copy reads it any more
 	}
 	return nil // without an event the end of the copy is not seen: the stage is not freed

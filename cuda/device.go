@@ -35,9 +35,8 @@ type Device struct {
 	name    string
 	legacy  *Stream
 
+	vendor.Device
 	live    atomic.Pointer[live]
-	lost    atomic.Pointer[driver.Error]
-	ended   atomic.Bool // the driver was closed
 	marks   [eventFlavours]marks
 	slots   slots
 	streams vendor.Streams[*Stream]
@@ -51,7 +50,6 @@ type Device struct {
 	slabs   slabs
 	staged  staged
 	unfreed unfreed
-	working atomic.Int64 // tasks on host threads that are in flight
 	calling atomic.Int64 // functions of the program that run and hold their streams
 	modules modules
 	endings endings
@@ -62,6 +60,7 @@ type Device struct {
 // Open implements driver.Driver.
 func (d *Driver) Open(ordinal int) (driver.Device, error) {
 	dev := &Device{drv: d, ordinal: ordinal}
+	dev.Init(deviceCalls{dev})
 	const room = 256
 	name := (*C.char)(C.malloc(room))
 	defer C.free(unsafe.Pointer(name))
@@ -75,19 +74,27 @@ func (d *Driver) Open(ordinal int) (driver.Device, error) {
 	return dev, nil
 }
 
+// deviceCalls is what hal/vendor asks of a device.
+type deviceCalls struct{ d *Device }
+
+func (deviceCalls) Pause() bool { return pause() }
+
+// DropBlocked drops the operations that need the host, and ends the launches of graphs.
+func (c deviceCalls) DropBlocked() {
+	c.d.drv.poller.dropHeld(c.d)
+	c.d.endings.endAll()
+}
+
 // usable refuses calls on a device that was lost, and starts one that was not used.
 func (d *Device) usable(doing string) error {
-	if d.lost.Load() != nil {
-		return d.lostError(doing)
+	if d.IsLost() {
+		return d.LostError(doing)
 	}
 	if d.live.Load() == nil {
 		return d.start(doing)
 	}
 	return nil
 }
-
-// unusable reports whether the driver answers no call about the device any more.
-func (d *Device) unusable() bool { return d.lost.Load() != nil || d.ended.Load() }
 
 func (d *Device) state() *live { return d.live.Load() }
 
@@ -97,7 +104,7 @@ func (d *Device) memops() bool { return d.live.Load().memops.Load() }
 
 func (d *Device) base() *mark { return d.live.Load().base }
 
-func (d *Device) opened() bool { return d.live.Load() != nil && d.lost.Load() == nil }
+func (d *Device) opened() bool { return d.live.Load() != nil && !d.IsLost() }
 
 func (d *Device) title() string { return fmt.Sprintf("device %d (%s)", d.ordinal, d.name) }
 
@@ -196,7 +203,7 @@ func (d *Device) Pending() int {
 
 // Describe implements driver.Device.
 func (d *Device) Describe() string {
-	if cause := d.lost.Load(); cause != nil {
+	if cause := d.Cause(); cause != nil {
 		return d.title() + " is lost: " + cause.Error()
 	}
 	var parts []string
@@ -293,11 +300,11 @@ func (d *Device) close() {
 	if d.live.Load() == nil {
 		return
 	}
-	if !d.awaitApart(closeLimit) || !d.awaitTasks(closeLimit) || !d.awaitIdle(closeLimit) {
+	if !d.awaitApart(closeLimit) || !d.AwaitTasks(closeLimit) || !d.AwaitIdle(d.Pending, closeLimit) {
 		// A native function still runs, or a stream waits for a value that nothing writes:
 		// their memory must not go from under them, and freeing it would wait for the stream.
 		d.drv.left.Store(true)
-		d.ended.Store(true)
+		d.End()
 		l := d.live.Swap(nil)
 		l.left.Store(true)
 		l.release(d)
@@ -376,7 +383,7 @@ func holdCount(refs *atomic.Int64) bool {
 // that call at the same time each do it, and all but the first undo theirs: none
 // may wait for another here, since it may hold Python's lock.
 func (d *Device) start(doing string) error {
-	if d.ended.Load() {
+	if d.Ended() {
 		return driver.Errorf(driver.Closed, doing, "the backend was closed; use the one that replaced it")
 	}
 	l := &live{guard: C.hs_guard_new()}
@@ -448,14 +455,14 @@ func (d *Device) undoStart(l *live, cause *driver.Error) error {
 		return nil
 	}
 	if lasting(cause.Code) {
-		return d.lose(cause)
+		return d.Lose(cause)
 	}
 	return cause
 }
 
 // releaseContext releases the context, unless a call in the driver still needs it: then that call does.
 func (d *Device) releaseContext() {
-	d.ended.Store(true)
+	d.End()
 	if l := d.live.Swap(nil); l != nil {
 		l.release(d)
 	}
@@ -489,7 +496,7 @@ func (d *Device) External(handle uint64) (driver.Stream, error) {
 	s := C.hs_stream_facts(d.ctx(), C.CUstream(handle), &of, &flags, &priority)
 	if err := d.check(s, doing); err != nil {
 		e := err.(*driver.Error)
-		if d.lost.Load() == nil && e.Code != codeNotSupported {
+		if !d.IsLost() && e.Code != codeNotSupported {
 			e.Kind = driver.InvalidHandle
 			e.Text = fmt.Sprintf("handle %#x is no stream of this process that is alive; its owner may have destroyed it (%s)",
 				handle, e.Text)
@@ -616,32 +623,6 @@ func (d *Device) trimMarks(l *live, most int) {
 			_ = d.check(C.hs_event_destroy(l.ctx, m.event), "close event")
 		}
 	}
-}
-
-// awaitTasks waits until no task on a host thread uses memory of the program for a
-// device that was lost: the driver itself does no more work, so afterwards the program
-// may free the memory. It reports false after limit nanoseconds, or after a signal.
-func (d *Device) awaitTasks(limit int64) bool {
-	clock := vendor.Stopwatch()
-	for d.working.Load() > 0 {
-		if limit >= 0 && clock() >= limit {
-			return false
-		}
-		if pause() && limit >= 0 {
-			return false
-		}
-	}
-	return true
-}
-
-// awaitIdle waits until no stream has work. It reports false after limit nanoseconds.
-func (d *Device) awaitIdle(limit int64) bool {
-	for clock := vendor.Stopwatch(); d.Pending() > 0; pause() {
-		if clock() >= limit {
-			return false
-		}
-	}
-	return true
 }
 
 // takeSlot returns an unused slot. A stream may still be waiting for the gate that
@@ -847,7 +828,7 @@ func (d *Device) refillStreams(kind streamKind, doing string) {
 // giveStream keeps a stream of the driver for later. What is too many is destroyed while the
 // host holds no stream: the driver may wait for the device to do it.
 func (d *Device) giveStream(s spareStream) {
-	if d.unusable() {
+	if d.Unusable() {
 		return
 	}
 	d.spares.put(s)
@@ -1217,34 +1198,7 @@ func (d *Device) check(s C.hs_status, doing string) error {
 	}
 	e := failed(s, doing)
 	if lasting(e.Code) {
-		return d.lose(e)
+		return d.Lose(e)
 	}
 	return e
-}
-
-// Lost implements driver.VendorDevice.
-func (d *Device) Lost() *driver.Error {
-	if d.lost.Load() == nil {
-		return nil
-	}
-	return d.lostError("synchronize")
-}
-
-// lostError returns the error of a call on a lost device.
-func (d *Device) lostError(doing string) *driver.Error {
-	e := *d.lost.Load()
-	e.Text = fmt.Sprintf("the device is lost since %s: %s; restart the process to use it again", e.Op, e.Text)
-	e.Op = doing
-	return &e
-}
-
-// lose makes a device lost, unless it is already, and returns an error with the first
-// cause. Functions that were not handed over are dropped: the driver runs no pending
-// work.
-func (d *Device) lose(cause *driver.Error) error {
-	if d.lost.CompareAndSwap(nil, cause) {
-		d.drv.poller.dropHeld(d)
-		d.endings.endAll()
-	}
-	return d.lostError(cause.Op)
 }

@@ -317,7 +317,7 @@ func (d *Driver) stalls() bool {
 			return true
 		}
 		for _, s := range dev.streams.All() {
-			if s.reached.Load() < s.hostWait.Load() && !dev.unusable() {
+			if s.reached.Load() < s.hostWait.Load() && !dev.Unusable() {
 				return true
 			}
 		}

@@ -203,7 +203,7 @@ func (p *wordPoint) Wait(limit int64) bool {
 	watch := C.hs_watch{slot: p.w.slot.p, value: 1}
 	for clock := vendor.Stopwatch(); ; {
 		left := limit - clock()
-		if C.hs_poll(&watch, 1, &wakeups, 0, C.int64_t(max(0, min(left, sliceNS)))) == 0 || p.w.dev.lost.Load() != nil {
+		if C.hs_poll(&watch, 1, &wakeups, 0, C.int64_t(max(0, min(left, sliceNS)))) == 0 || p.w.dev.IsLost() {
 			return true
 		}
 		if left <= 0 {

@@ -145,9 +145,9 @@ func (p *point) Wait(limit int64) bool {
 	var refused refusals
 	for {
 		l := d.live.Load()
-		if l == nil || d.unusable() || !l.hold() {
+		if l == nil || d.Unusable() || !l.hold() {
 			m.release()
-			return d.awaitTasks(left) && p.finish()
+			return d.AwaitTasks(left) && p.finish()
 		}
 		var s C.hs_status
 		if left == 0 {
@@ -189,7 +189,7 @@ const refusedMost = 2_000_000_000
 // queries once more. The error becomes the stream's.
 func (r *refusals) again(d *Device, on *Stream, s C.hs_status, left *int64) bool {
 	const doing = "synchronize"
-	if _ = d.check(s, doing); d.lost.Load() != nil {
+	if _ = d.check(s, doing); d.IsLost() {
 		return true // the wait ends for that reason
 	}
 	if on != nil {
@@ -203,7 +203,7 @@ func (r *refusals) again(d *Device, on *Stream, s C.hs_status, left *int64) bool
 	}
 	before := r.clock()
 	if before >= refusedMost {
-		_ = d.lose(failed(s, doing))
+		_ = d.Lose(failed(s, doing))
 		return true
 	}
 	if pause() && *left > 0 {

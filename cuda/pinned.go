@@ -126,7 +126,7 @@ func (d *Driver) anyDevice(doing string) (*Device, error) {
 		}
 	}
 	for _, dev := range d.devices {
-		if dev != nil && dev.lost.Load() == nil {
+		if dev != nil && !dev.IsLost() {
 			return dev, dev.usable(doing)
 		}
 	}

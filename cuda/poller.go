@@ -73,7 +73,7 @@ func (p *poller) added(h *held, ok bool) bool {
 	s := h.s
 	h.inFlight = false
 	s.inFlight--
-	if !ok || s.dev.lost.Load() != nil {
+	if !ok || s.dev.IsLost() {
 		// It is in no list any more if the stream has reached it: then its slot is in use.
 		ok = !p.remove(h)
 	}

@@ -288,8 +288,8 @@ func (s *Stream) Failure() *driver.Error {
 	err := s.failure
 	s.failure = nil
 	s.mu.Unlock()
-	if s.dev.lost.Load() != nil {
-		return s.dev.lostError("synchronize")
+	if s.dev.IsLost() {
+		return s.dev.LostError("synchronize")
 	}
 	return err
 }
@@ -334,7 +334,7 @@ func (s *Stream) closeHandle() {
 	if tail == nil {
 		var err error
 		if tail, err = s.point("close stream"); err != nil {
-			if !s.dev.unusable() {
+			if !s.dev.Unusable() {
 				// Without a mark only the handle tells when the work is done, so it
 				// stays until the context is released.
 				return
@@ -357,7 +357,7 @@ func (s *Stream) Describe() string {
 	if s.h == legacyHandle {
 		name = fmt.Sprintf("the legacy default stream of device %d", s.dev.ordinal)
 	}
-	if cause := s.dev.lost.Load(); cause != nil {
+	if cause := s.dev.Cause(); cause != nil {
 		return name + " is lost with its device: " + cause.Error()
 	}
 	done, captured, err := false, false, error(nil)
@@ -708,7 +708,7 @@ func (s *Stream) mayKeep() bool {
 
 // Reached implements driver.Stream.
 func (s *Stream) Reached(place uint64) bool {
-	if s.reached.Load() >= place || s.dev.unusable() {
+	if s.reached.Load() >= place || s.dev.Unusable() {
 		return true
 	}
 	for {
@@ -750,10 +750,10 @@ func (s *Stream) queryKept() {
 		if !held {
 			return
 		}
-		done := s.reached.Load() >= first.place || d.unusable()
+		done := s.reached.Load() >= first.place || d.Unusable()
 		if !done {
 			done, _ = d.answer(C.hs_event_query(d.ctx(), first.mark.event), "look at place")
-			done = done || d.lost.Load() != nil
+			done = done || d.IsLost()
 		}
 		if done {
 			s.setReached(first.place)
@@ -939,8 +939,8 @@ func (r *idlePoint) awaitStream(limit int64) bool {
 	var refused refusals
 	for {
 		l := d.live.Load()
-		if l == nil || d.unusable() {
-			return d.awaitTasks(limit)
+		if l == nil || d.Unusable() {
+			return d.AwaitTasks(limit)
 		}
 		if s.reached.Load() > r.place {
 			return true
@@ -953,7 +953,7 @@ func (r *idlePoint) awaitStream(limit int64) bool {
 		}
 		if !l.hold() {
 			s.leave()
-			return d.awaitTasks(limit)
+			return d.AwaitTasks(limit)
 		}
 		status := C.hs_await_stream(l.ctx, s.h, C.int64_t(limit), C.int64_t(d.spin(0)))
 		s.leave()
