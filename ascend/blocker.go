@@ -293,7 +293,7 @@ type completer struct {
 // Complete implements driver.Completer.
 func (c completer) Complete(err *driver.Error) (kept bool) {
 	if err != nil {
-		kept = c.h.s.fail(err)
+		kept = c.h.s.Fail(err)
 	}
 	if c.report {
 		c.h.s.dev.drv.reports.Add(-1)
@@ -348,7 +348,7 @@ func (s *Stream) Native(n driver.Native) error {
 		if n.Call == nil {
 			C.na_host_native(C.uint64_t(n.Fn), C.uint64_t(n.Arg))
 		} else if err := n.Call.Run(); err != nil {
-			s.fail(err)
+			s.Fail(err)
 		}
 		if n.After != nil {
 			n.After()

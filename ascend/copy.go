@@ -80,13 +80,13 @@ func (s *Stream) copyRows(row C.na_rows, height uint64, doing string) error {
 			if i == 0 {
 				return err
 			}
-			s.fail(err.(*driver.Error))
+			s.Fail(err.(*driver.Error))
 			break
 		}
 		row.dst += row.dpitch
 		row.src += row.spitch
 	}
-	s.enqueued.Add(1)
+	s.Count()
 	return nil
 }
 
@@ -281,7 +281,7 @@ func (s *Stream) WaitValue(v driver.Value) error {
 			err = s.took(C.na_value_wait(s.dev.ctx(), s.h, C.uint64_t(v.Addr), C.uint64_t(v.Value), C.uint32_t(v.Condition)), doing)
 		}
 		if err == nil {
-			s.awaitsHostAt(s.enqueued.Load())
+			s.AwaitsHostAt(s.Last(), s.Keep)
 		}
 		return err
 	})

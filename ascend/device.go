@@ -46,7 +46,7 @@ func (d *Driver) Open(ordinal int) (driver.Device, error) {
 	if name := C.na_soc_name(); name != nil {
 		dev.name = C.GoString(name)
 	}
-	dev.legacy = &Stream{dev: dev, level: driver.Levels - 1, legacy: true}
+	dev.legacy = dev.newStream(&Stream{level: driver.Levels - 1, legacy: true})
 	dev.streams.Add(dev.legacy)
 	d.devices[ordinal] = dev
 	return dev, nil
@@ -132,7 +132,7 @@ func (d *Device) Pending() int {
 	if d.opened() {
 		for _, s := range d.streams.All() {
 			if done, err := s.Query(); !done && err == nil {
-				n += max(1, int(s.enqueued.Load()-s.reached.Load()))
+				n += s.AtMost()
 			}
 		}
 	}
@@ -326,7 +326,7 @@ func (d *Device) newMark(timed bool, doing string) (*mark, error) {
 // orderedDone reports whether the ordered streams have no work: the legacy default stream waits for it.
 func (d *Device) orderedDone() (bool, error) {
 	for _, o := range d.streams.All() {
-		if o.ordered && o.reached.Load() < o.enqueued.Load() {
+		if o.ordered && o.Done() < o.Last() {
 			if done, err := o.Query(); !done || err != nil {
 				return false, err
 			}

@@ -249,11 +249,7 @@ func (d *Driver) AwaitsHost() bool {
 			continue
 		}
 		for _, s := range dev.streams.All() {
-			place := s.hostWait.Load()
-			if s.Reached(place) {
-				continue
-			}
-			if s.refresh(); !s.Reached(place) {
+			if s.AwaitsHost(s.refresh) {
 				return true
 			}
 		}

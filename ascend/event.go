@@ -50,7 +50,7 @@ func (e *Event) record(s *Stream) error {
 	if err != nil {
 		return err
 	}
-	s.enqueued.Add(1)
+	s.Count()
 	if old := e.cur.Swap(fresh); old != nil {
 		old.release()
 	}

@@ -148,7 +148,7 @@ func (p *point) refused(s C.na_status, doing string, waited int64) {
 		return
 	}
 	if p.stream != nil {
-		p.stream.fail(e)
+		p.stream.Fail(e)
 	}
 }
 
@@ -162,7 +162,7 @@ func (p *point) watch() {
 // finish makes the point reached, and the place of its stream. It returns true.
 func (p *point) finish() bool {
 	if p.drop() && p.stream != nil {
-		p.stream.setReached(p.place)
+		p.stream.SetReached(p.place)
 	}
 	return true
 }

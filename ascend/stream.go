@@ -16,9 +16,9 @@ import (
 	"halstream/hal/vendor"
 )
 
-// Stream is a stream of the library. It counts the operations that were enqueued, and how many of them are known
-// to be done: from queries and waits of the program, and from marks where the state of a single operation is needed.
+// Stream is a stream of the library.
 type Stream struct {
+	vendor.Progress
 	dev     *Device
 	h       C.uintptr_t
 	id      uint64
@@ -26,21 +26,16 @@ type Stream struct {
 	legacy  bool // the device's legacy default stream, which is the context's default stream
 	ordered bool
 
-	enqueued atomic.Uint64 // operations the library has accepted
-	reached  atomic.Uint64 // those known to be done
-	wanted   atomic.Uint64 // the latest place for which Reached has answered false
 	// How far it comes after the legacy default stream, and that one after it: see join.
 	joined, legacyJoined counter
-	hostWait             atomic.Uint64 // place of the latest wait for a value or a settable event
 
 	enqueuing   atomic.Int64 // threads that enqueue, and whether the stream was closed: see begin
 	subscribing atomic.Bool  // a thread makes line
 
-	mu      sync.Mutex
-	line    *C.na_line // for its functions, from the first one on
-	failure *driver.Error
-	kept    []keptMark
-	tail    *point // of a closed stream: behind all of its work
+	mu   sync.Mutex
+	line *C.na_line // for its functions, from the first one on
+	kept []keptMark
+	tail *point // of a closed stream: behind all of its work
 }
 
 // counter is a number that grows.
@@ -62,7 +57,7 @@ func (d *Device) NewStream(o driver.StreamOptions) (driver.Stream, error) {
 		return nil, err
 	}
 	d.sweep()
-	s := &Stream{dev: d, id: o.ID, level: o.Level, ordered: o.Ordered}
+	s := d.newStream(&Stream{id: o.ID, level: o.Level, ordered: o.Ordered})
 	if made, ok := d.spares.TakeFirst(func(s spare) bool { return s.level == o.Level }); ok {
 		s.h, s.line = made.h, made.line
 	} else if err := d.check(C.na_stream_new(d.ctx(), C.uint32_t(o.Level), &s.h), doing); err != nil {
@@ -70,6 +65,12 @@ func (d *Device) NewStream(o driver.StreamOptions) (driver.Stream, error) {
 	}
 	d.streams.Add(s)
 	return s, nil
+}
+
+func (d *Device) newStream(s *Stream) *Stream {
+	s.dev = d
+	s.Init(&d.Device, nil)
+	return s
 }
 
 // Handle implements driver.VendorStream.
@@ -129,18 +130,8 @@ func (s *Stream) took(status C.na_status, doing string) error {
 	if err := s.dev.check(status, doing); err != nil {
 		return err
 	}
-	s.enqueued.Add(1)
+	s.Count()
 	return nil
-}
-
-// setReached makes the operations up to a place count as done.
-func (s *Stream) setReached(place uint64) {
-	for {
-		before := s.reached.Load()
-		if before >= place || s.reached.CompareAndSwap(before, place) {
-			return
-		}
-	}
 }
 
 // Record implements driver.Stream.
@@ -155,7 +146,7 @@ func (s *Stream) Nop(tag driver.Tag) error {
 		m, err := s.recordMark(false, doing)
 		if err == nil {
 			m.release()
-			s.enqueued.Add(1)
+			s.Count()
 		}
 		return err
 	})
@@ -175,10 +166,10 @@ func (s *Stream) Query() (bool, error) {
 		return s.end().Wait(0), nil
 	}
 	defer s.finish()
-	place := s.enqueued.Load()
+	place := s.Last()
 	done, err := d.answer(C.na_stream_query(d.ctx(), s.h), doing)
 	if done {
-		s.setReached(place)
+		s.SetReached(place)
 	}
 	if done && s.legacy {
 		return d.orderedDone()
@@ -205,14 +196,14 @@ func (s *Stream) Point() driver.Point {
 		p, err = s.point(doing)
 	}
 	if err != nil {
-		s.fail(err.(*driver.Error))
-		return &queriedPoint{s, s.enqueued.Load()} // a refused record does not say that the work is done
+		s.Fail(err.(*driver.Error))
+		return &queriedPoint{s, s.Last()} // a refused record does not say that the work is done
 	}
 	return p
 }
 
 func (s *Stream) point(doing string) (*point, error) {
-	place := s.enqueued.Load()
+	place := s.Last()
 	m, err := s.recordMark(false, doing)
 	if err != nil {
 		return nil, err
@@ -238,36 +229,13 @@ func (p *queriedPoint) Wait(limit int64) bool {
 			return p.stream.dev.AwaitTasks(limit)
 		}
 		done, _ := p.stream.Query()
-		if done || p.stream.reached.Load() > p.place {
+		if done || p.stream.Done() > p.place {
 			return true
 		}
 		if limit >= 0 && clock() >= limit || pause() && limit >= 0 {
 			return false
 		}
 	}
-}
-
-// fail makes err the stream's error unless it has one, and reports whether it did.
-func (s *Stream) fail(err *driver.Error) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.failure != nil {
-		return false
-	}
-	s.failure = err
-	return true
-}
-
-// Failure implements driver.Stream.
-func (s *Stream) Failure() *driver.Error {
-	s.mu.Lock()
-	err := s.failure
-	s.failure = nil
-	s.mu.Unlock()
-	if s.dev.IsLost() {
-		return s.dev.LostError("synchronize")
-	}
-	return err
 }
 
 // Close implements driver.Stream. Pending work still runs. If another thread enqueues at this moment, that
@@ -303,7 +271,7 @@ func (s *Stream) giveUp() {
 func (s *Stream) seenIdle(doing string) bool {
 	done, err := s.dev.answer(C.na_stream_query(s.dev.ctx(), s.h), doing)
 	if done = done && err == nil; done {
-		s.setReached(s.enqueued.Load())
+		s.SetReached(s.Last())
 	}
 	return done
 }
@@ -355,7 +323,7 @@ func (s *Stream) Describe() string {
 	if done {
 		return name + " is idle"
 	}
-	text := fmt.Sprintf("%s has pending work, at most %d operation(s)", name, max(1, s.enqueued.Load()-s.reached.Load()))
+	text := fmt.Sprintf("%s has pending work, at most %d operation(s)", name, s.AtMost())
 	if next := s.dev.drv.arrivals.titles(s, 4); len(next) > 0 {
 		text += "; its next operations that need the host are " + strings.Join(next, ", ")
 	}
@@ -399,8 +367,8 @@ func (s *Stream) join(doing string) error {
 
 // comeAfter makes later work of s start after all work of o, unless seen says that it does already.
 func (s *Stream) comeAfter(o *Stream, seen *counter, doing string) error {
-	place := o.enqueued.Load()
-	if seen.Load() >= place || o.reached.Load() >= place {
+	place := o.Last()
+	if seen.Load() >= place || o.Done() >= place {
 		return nil
 	}
 	m, err := o.behind(doing)
@@ -446,9 +414,6 @@ func (s *Stream) behind(doing string) (*mark, error) {
 	return tail.mark, nil
 }
 
-// Last implements driver.Stream.
-func (s *Stream) Last() uint64 { return s.enqueued.Load() }
-
 // Mark implements driver.Stream.
 func (s *Stream) Mark(tag driver.Tag) uint64 {
 	e := s.dev.drv.follow(tag)
@@ -457,7 +422,7 @@ func (s *Stream) Mark(tag driver.Tag) uint64 {
 		_ = s.join("mark") // where it is refused, the next operation tries again
 		s.finish()
 	}
-	place := s.enqueued.Add(1)
+	place := s.Count()
 	s.Keep()
 	return place
 }
@@ -469,7 +434,7 @@ func (s *Stream) Keep() {
 		return
 	}
 	defer s.finish()
-	place := s.enqueued.Load()
+	place := s.Last()
 	m, err := s.recordMark(false, doing)
 	if err != nil {
 		return
@@ -485,19 +450,6 @@ func (s *Stream) Keep() {
 
 // maxKept is how many marks a stream keeps before it queries which were reached.
 const maxKept = 64
-
-// Reached implements driver.Stream.
-func (s *Stream) Reached(place uint64) bool {
-	if s.reached.Load() >= place || s.dev.Unusable() {
-		return true
-	}
-	for {
-		before := s.wanted.Load()
-		if before >= place || s.wanted.CompareAndSwap(before, place) {
-			return false
-		}
-	}
-}
 
 // At implements driver.Stream.
 func (s *Stream) At(place uint64) driver.Point {
@@ -527,12 +479,12 @@ func (s *Stream) queryKept() {
 		if !held {
 			return
 		}
-		done := s.reached.Load() >= first.place || d.unusable()
+		done := s.Done() >= first.place || d.unusable()
 		if !done {
 			done, _ = d.answer(C.na_event_query(first.mark.event), "look at place")
 		}
 		if done {
-			s.setReached(first.place)
+			s.SetReached(first.place)
 			s.mu.Lock()
 			mine := len(s.kept) > 0 && s.kept[0] == first
 			if mine {
@@ -553,13 +505,13 @@ func (s *Stream) queryKept() {
 // refresh queries how far the stream is if Reached has answered false since.
 func (s *Stream) refresh() {
 	s.queryKept()
-	wanted := s.wanted.Load()
-	if s.reached.Load() >= wanted {
+	wanted, still := s.Wanted()
+	if !still {
 		return
 	}
-	place := s.enqueued.Load() // before the query: another thread may enqueue behind it
+	place := s.Last() // before the query: another thread may enqueue behind it
 	if done, _ := s.Query(); done {
-		s.setReached(place)
+		s.SetReached(place)
 		return
 	}
 	s.mu.Lock()
@@ -570,21 +522,6 @@ func (s *Stream) refresh() {
 	s.mu.Unlock()
 	if !covered {
 		s.Keep()
-	}
-}
-
-// awaitsHostAt notes that the operation at a place waits for something that the program may have to do, and makes
-// Reached exact for it.
-func (s *Stream) awaitsHostAt(place uint64) {
-	for {
-		before := s.hostWait.Load()
-		if before >= place {
-			return
-		}
-		if s.hostWait.CompareAndSwap(before, place) {
-			s.Keep()
-			return
-		}
 	}
 }
 
@@ -684,7 +621,7 @@ func (s *Stream) wait(e *Event, doing string) (bool, error) {
 		if err := s.took(C.na_wait(s.dev.ctx(), s.h, old.event), doing); err != nil {
 			return false, err
 		}
-		s.awaitsHostAt(s.enqueued.Load())
+		s.AwaitsHostAt(s.Last(), s.Keep)
 		return true, nil
 	}
 	m := e.latest()
@@ -720,7 +657,7 @@ func (s *Stream) waitWithin(e *Event, limit int64, doing string) error {
 		// It is no task: the wait for an event of a lost device waits for tasks.
 		go func() {
 			if !at.Wait(limit) {
-				s.fail(driver.Errorf(driver.Timeout, doing, "wait for event %d passed its limit of %v",
+				s.Fail(driver.Errorf(driver.Timeout, doing, "wait for event %d passed its limit of %v",
 					e.opts.ID, time.Duration(limit)))
 			}
 			release()

@@ -185,7 +185,7 @@ type completer struct {
 // Complete implements driver.Completer.
 func (c completer) Complete(err *driver.Error) (kept bool) {
 	if err != nil {
-		kept = c.h.s.fail(err)
+		kept = c.h.s.Fail(err)
 	}
 	if c.report {
 		c.h.s.dev.drv.reports.Add(-1)

@@ -188,7 +188,7 @@ func (s *Stream) Native(n driver.Native) (err error) {
 		if n.Call == nil {
 			C.hs_host_native(C.uint64_t(n.Fn), C.uint64_t(n.Arg))
 		} else if err := n.Call.Run(); err != nil {
-			s.fail(err)
+			s.Fail(err)
 		}
 		if n.After != nil {
 			n.After()
@@ -307,7 +307,7 @@ func (s *Stream) value(v driver.Value, condition C.int, doing string) (err error
 		return err
 	}
 	if condition != noCondition {
-		s.awaitsHostAt(s.enqueued.Load())
+		s.AwaitsHostAt(s.Last(), s.Keep)
 	}
 	return nil
 }

@@ -68,8 +68,7 @@ func (d *Driver) Open(ordinal int) (driver.Device, error) {
 		return nil, err
 	}
 	dev.name = C.GoString(name)
-	dev.legacy = &Stream{dev: dev, h: legacyHandle, level: driver.Levels - 1}
-	dev.streams.Add(dev.legacy)
+	dev.legacy = dev.add(&Stream{h: legacyHandle, level: driver.Levels - 1})
 	d.devices[ordinal] = dev
 	return dev, nil
 }
@@ -180,7 +179,7 @@ func (p refusedPoint) Refused() *driver.Error { return p.cause }
 // pendingPlaces returns the latest place of each stream that is not known to be reached.
 func (d *Device) pendingPlaces() (places []streamPlace) {
 	for _, s := range d.streams.All() {
-		if place := s.enqueued.Load(); s.reached.Load() < place {
+		if place := s.Last(); s.Done() < place {
 			places = append(places, streamPlace{s, place})
 		}
 	}
@@ -195,7 +194,7 @@ func (d *Device) Pending() int {
 	n := 0
 	for _, s := range d.streams.All() {
 		if s.pending() {
-			n += max(1, int(s.enqueued.Load()-s.reached.Load()))
+			n += s.AtMost()
 		}
 	}
 	return n
@@ -508,10 +507,8 @@ func (d *Device) External(handle uint64) (driver.Stream, error) {
 			"stream %#x belongs to another device or context than device %d", handle, d.ordinal)
 	}
 	level := min(max(0, int(priority)-d.state().greatest), d.Priorities()-1)
-	made := &Stream{dev: d, h: C.CUstream(handle), level: uint8(level), external: true,
-		ordered: flags&nonBlockingStream == 0}
-	d.streams.Add(made)
-	return made, nil
+	return d.add(&Stream{h: C.CUstream(handle), level: uint8(level), external: true,
+		ordered: flags&nonBlockingStream == 0}), nil
 }
 
 // PerThread implements driver.VendorDevice. The handle means another stream on
@@ -520,9 +517,7 @@ func (d *Device) PerThread(o driver.StreamOptions) (driver.Stream, error) {
 	if err := d.usable("per-thread default stream"); err != nil {
 		return nil, err
 	}
-	s := &Stream{dev: d, h: perThreadHandle, id: o.ID, level: o.Level, ordered: true, external: true, owner: C.hs_self()}
-	d.streams.Add(s)
-	return s, nil
+	return d.add(&Stream{h: perThreadHandle, id: o.ID, level: o.Level, ordered: true, external: true, owner: C.hs_self()}), nil
 }
 
 // waitWithin waits for a point, and counts one as not reached whose query has not

@@ -231,11 +231,7 @@ func (d *Driver) AwaitsHost() bool {
 			continue
 		}
 		for _, s := range dev.streams.All() {
-			place := s.hostWait.Load()
-			if s.Reached(place) {
-				continue
-			}
-			if s.refresh(); !s.Reached(place) {
+			if s.AwaitsHost(s.refresh) {
 				return true
 			}
 		}
@@ -317,7 +313,7 @@ func (d *Driver) stalls() bool {
 			return true
 		}
 		for _, s := range dev.streams.All() {
-			if s.reached.Load() < s.hostWait.Load() && !dev.Unusable() {
+			if s.MayAwaitHost() && !dev.Unusable() {
 				return true
 			}
 		}

@@ -193,7 +193,7 @@ func (r *refusals) again(d *Device, on *Stream, s C.hs_status, left *int64) bool
 		return true // the wait ends for that reason
 	}
 	if on != nil {
-		on.fail(failed(s, doing))
+		on.Fail(failed(s, doing))
 	}
 	if *left == 0 {
 		return false
@@ -222,10 +222,10 @@ func (p *point) finish() bool {
 		return true
 	}
 	if p.stream != nil {
-		p.stream.setReached(p.place)
+		p.stream.SetReached(p.place)
 	}
 	for _, c := range p.covered {
-		c.stream.setReached(c.place)
+		c.stream.SetReached(c.place)
 	}
 	return true
 }

@@ -354,7 +354,7 @@ type launching struct {
 // Begin implements driver.GraphLaunch. What fails on the branch from now on fails the stream of the
 // launch.
 func (l launching) Begin() {
-	l.lane.failing.Store(l.on)
+	l.lane.ReportBy(&l.on.Progress)
 	l.GraphLaunch.Begin()
 }
 
@@ -528,7 +528,7 @@ func (w *wholeGraph) enqueue(s *Stream) error {
 	if err := s.enqueuedOne(C.hs_graph_launch(s.dev.ctx(), w.exec, s.h), doing); err != nil {
 		return err
 	}
-	w.lastOn, w.last = s, s.enqueued.Load()
+	w.lastOn, w.last = s, s.Last()
 	return nil
 }
 

@@ -26,16 +26,12 @@ const (
 	nonBlockingStream = C.HS_STREAM_NON_BLOCKING
 )
 
-// Stream is a stream of the driver. It counts the operations that were enqueued, and
-// how many of them are known to be done: from queries and waits of the program, and
-// from marks where the state of a single operation is needed.
+// Stream is a stream of the driver.
 type Stream struct {
-	dev *Device
-	h   C.CUstream
-	nth uint64 // of the streams that the driver has made for this device, 0 for others
-	// failing is the stream whose error an error of this one is, nil for itself: that of the
-	// launch in progress, where this is a branch of a graph.
-	failing  atomic.Pointer[Stream]
+	vendor.Progress
+	dev      *Device
+	h        C.CUstream
+	nth      uint64 // of the streams that the driver has made for this device, 0 for others
 	dealt    uint64 // by which turn the driver has dealt out its hardware queue
 	id       uint64
 	level    uint8
@@ -43,21 +39,15 @@ type Stream struct {
 	ordered  bool
 	owner    C.uintptr_t // the thread whose default stream this is, 0 for others
 
-	enqueued atomic.Uint64 // operations the driver has accepted
-	reached  atomic.Uint64 // those known to be done
-	wanted   atomic.Uint64 // the latest place for which Reached has answered false
-
 	enqueuing atomic.Int64 // threads that enqueue, and whether the stream was closed: see beginEnqueue
 	users     atomic.Int64 // threads that use the handle, and whether it was closed: see enter
 
-	hostWait atomic.Uint64 // place of the latest wait for a value or a settable event
 	function atomic.Uint64 // token of the function that runs and holds the stream, or 0
 
 	enqueueLock vendor.EnqueueLock
 
-	mu      sync.Mutex
-	failure *driver.Error
-	kept    []keptMark
+	mu   sync.Mutex
+	kept []keptMark
 	// recorded is the latest record of an ordered stream: see records.go. records counts them.
 	recorded *mark
 	records  uint64
@@ -85,9 +75,15 @@ func (d *Device) NewStream(o driver.StreamOptions) (driver.Stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Stream{dev: d, h: made.h, nth: made.nth, dealt: made.dealt, id: o.ID, level: o.Level, ordered: o.Ordered}
+	return d.add(&Stream{h: made.h, nth: made.nth, dealt: made.dealt, id: o.ID, level: o.Level, ordered: o.Ordered}), nil
+}
+
+// add lists a stream of the device.
+func (d *Device) add(s *Stream) *Stream {
+	s.dev = d
+	s.Init(&d.Device, func() { d.endings.collect(s) })
 	d.streams.Add(s)
-	return s, nil
+	return s
 }
 
 // Handle implements driver.VendorStream.
@@ -106,20 +102,6 @@ func (s *Stream) enqueuedOne(status C.hs_status, doing string) error {
 	}
 	s.countOne()
 	return nil
-}
-
-// setReached makes the operations up to a place count as done.
-func (s *Stream) setReached(place uint64) {
-	for {
-		before := s.reached.Load()
-		if before >= place {
-			return
-		}
-		if s.reached.CompareAndSwap(before, place) {
-			s.dev.endings.collect(s)
-			return
-		}
-	}
 }
 
 // Record implements driver.Stream.
@@ -177,13 +159,13 @@ func (s *Stream) Query() (bool, error) {
 		return s.end().Wait(0), nil // closed meanwhile
 	}
 	defer s.leave()
-	place := s.enqueued.Load()
+	place := s.Last()
 	done, err := d.answer(C.hs_stream_query(d.ctx(), s.h), doing)
 	if done {
 		done, err = s.recordReached()
 	}
 	if done {
-		s.setReached(place)
+		s.SetReached(place)
 	}
 	return done, err
 }
@@ -203,14 +185,14 @@ func (s *Stream) look() (done, captured bool, err error) {
 		return s.end().Wait(0), false, nil // closed meanwhile
 	}
 	defer s.leave()
-	place := s.enqueued.Load()
+	place := s.Last()
 	var state C.int
 	done, err = d.answer(C.hs_stream_look(d.ctx(), s.h, &state), doing)
 	if done = done && state == 0; done {
 		done, err = s.recordReached()
 	}
 	if done {
-		s.setReached(place)
+		s.SetReached(place)
 	}
 	return done, state != 0, err
 }
@@ -245,7 +227,7 @@ func (s *Stream) Point() driver.Point {
 	defer s.leave()
 	p, err := s.point(doing)
 	if err != nil {
-		s.fail(err.(*driver.Error))
+		s.Fail(err.(*driver.Error))
 		return s.idlePoint() // a refused record does not say that the work is done
 	}
 	return p
@@ -256,7 +238,7 @@ func (s *Stream) point(doing string) (*point, error) {
 	if err := d.usable(doing); err != nil {
 		return nil, err
 	}
-	place := s.enqueued.Load()
+	place := s.Last()
 	m, err := d.newMark(eventDisableTiming, doing)
 	if err != nil {
 		return nil, err
@@ -266,32 +248,6 @@ func (s *Stream) point(doing string) (*point, error) {
 		return nil, err
 	}
 	return newPoint(m, s, place), nil
-}
-
-// fail makes err the stream's error unless it has one, and reports whether it did.
-func (s *Stream) fail(err *driver.Error) bool {
-	if on := s.failing.Load(); on != nil {
-		return on.fail(err)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.failure != nil {
-		return false
-	}
-	s.failure = err
-	return true
-}
-
-// Failure implements driver.Stream.
-func (s *Stream) Failure() *driver.Error {
-	s.mu.Lock()
-	err := s.failure
-	s.failure = nil
-	s.mu.Unlock()
-	if s.dev.IsLost() {
-		return s.dev.LostError("synchronize")
-	}
-	return err
 }
 
 // Close implements driver.Stream. Pending work still runs. If another thread
@@ -340,7 +296,7 @@ func (s *Stream) closeHandle() {
 				return
 			}
 			tail = s.reachedPoint()
-			s.setReached(s.enqueued.Load())
+			s.SetReached(s.Last())
 		}
 	}
 	s.mu.Lock()
@@ -375,7 +331,7 @@ func (s *Stream) Describe() string {
 	if done {
 		return name + " is idle"
 	}
-	text := fmt.Sprintf("%s has pending work, at most %d operation(s)", name, max(1, s.enqueued.Load()-s.reached.Load()))
+	text := fmt.Sprintf("%s has pending work, at most %d operation(s)", name, s.AtMost())
 	if holds := s.dev.drv.poller.titles(s, 4); len(holds) > 0 {
 		text += "; its next operations that need the host are " + strings.Join(holds, ", ")
 	} else if n := s.dev.drv.poller.held(s.dev); n > 0 {
@@ -422,7 +378,7 @@ func (s *Stream) borrowed() bool { return s.external && s.h != legacyHandle }
 // countOne counts an operation that the driver has accepted. On a borrowed stream it
 // records a mark behind it.
 func (s *Stream) countOne() {
-	s.enqueued.Add(1)
+	s.Count()
 	if !s.borrowed() {
 		return
 	}
@@ -442,7 +398,7 @@ func (s *Stream) countOne() {
 func (s *Stream) pointOfBorrowed() *point {
 	const doing = "keep place"
 	d := s.dev
-	place := s.enqueued.Load()
+	place := s.Last()
 	m, err := d.newMark(eventDisableTiming, doing)
 	if err != nil {
 		return nil
@@ -627,30 +583,12 @@ func (s *Stream) follow(tag driver.Tag, also *vendor.EnqueueLock) vendor.Enqueui
 	return s.dev.drv.Enqueue(tag, &s.enqueueLock, also)
 }
 
-// awaitsHostAt notes that the operation at a place waits for something that the program
-// may have to do, and makes Reached exact for it.
-func (s *Stream) awaitsHostAt(place uint64) {
-	for {
-		before := s.hostWait.Load()
-		if before >= place {
-			return
-		}
-		if s.hostWait.CompareAndSwap(before, place) {
-			s.Keep()
-			return
-		}
-	}
-}
-
-// Last implements driver.Stream.
-func (s *Stream) Last() uint64 { return s.enqueued.Load() }
-
 // Mark implements driver.Stream.
 func (s *Stream) Mark(tag driver.Tag) uint64 {
 	f := s.follow(tag, nil)
 	defer f.End(nil)
 	s.countOne()
-	place := s.enqueued.Load()
+	place := s.Last()
 	s.Keep()
 	return place
 }
@@ -668,7 +606,7 @@ func (s *Stream) Keep() {
 		return
 	}
 	defer s.leave()
-	place := s.enqueued.Load()
+	place := s.Last()
 	if !s.mayKeep() {
 		return
 	}
@@ -706,19 +644,6 @@ func (s *Stream) mayKeep() bool {
 	return !many || s.dev.marks[eventDisableTiming].has(spareForOthers)
 }
 
-// Reached implements driver.Stream.
-func (s *Stream) Reached(place uint64) bool {
-	if s.reached.Load() >= place || s.dev.Unusable() {
-		return true
-	}
-	for {
-		before := s.wanted.Load()
-		if before >= place || s.wanted.CompareAndSwap(before, place) {
-			return false
-		}
-	}
-}
-
 // At implements driver.Stream.
 func (s *Stream) At(place uint64) driver.Point {
 	if tail := s.endWithoutHandle(); tail != nil {
@@ -750,13 +675,13 @@ func (s *Stream) queryKept() {
 		if !held {
 			return
 		}
-		done := s.reached.Load() >= first.place || d.Unusable()
+		done := s.Done() >= first.place || d.Unusable()
 		if !done {
 			done, _ = d.answer(C.hs_event_query(d.ctx(), first.mark.event), "look at place")
 			done = done || d.IsLost()
 		}
 		if done {
-			s.setReached(first.place)
+			s.SetReached(first.place)
 			s.mu.Lock()
 			mine := len(s.kept) > 0 && s.kept[0] == first
 			if mine {
@@ -778,8 +703,8 @@ func (s *Stream) queryKept() {
 // refresh queries how far the stream is if Reached has answered false since.
 func (s *Stream) refresh() {
 	s.queryKept()
-	wanted := s.wanted.Load()
-	if s.reached.Load() >= wanted {
+	wanted, still := s.Wanted()
+	if !still {
 		return
 	}
 	if tail := s.behind(); tail != nil {
@@ -899,7 +824,7 @@ type idlePoint struct {
 
 // idlePoint returns the point at which all that is enqueued now is done.
 func (s *Stream) idlePoint() *idlePoint {
-	r := &idlePoint{stream: s, place: s.enqueued.Load()}
+	r := &idlePoint{stream: s, place: s.Last()}
 	if done, _ := s.recordReached(); done {
 		return r
 	}
@@ -928,7 +853,7 @@ func (r *idlePoint) Wait(limit int64) bool {
 			return false
 		}
 	}
-	r.stream.setReached(r.place)
+	r.stream.SetReached(r.place)
 	return true
 }
 
@@ -942,7 +867,7 @@ func (r *idlePoint) awaitStream(limit int64) bool {
 		if l == nil || d.Unusable() {
 			return d.AwaitTasks(limit)
 		}
-		if s.reached.Load() > r.place {
+		if s.Done() > r.place {
 			return true
 		}
 		if tail := s.endWithoutHandle(); tail != nil {
@@ -1039,7 +964,7 @@ func (s *Stream) waitSlow(e *Event, limit int64, doing string) error {
 			if err := s.enqueuedOne(C.hs_word_wait(s.dev.ctx(), s.h, w.slot.dev, 1), doing); err != nil {
 				return err
 			}
-			s.awaitsHostAt(s.enqueued.Load())
+			s.AwaitsHostAt(s.Last(), s.Keep)
 			return nil
 		}
 	}
@@ -1057,7 +982,7 @@ func (s *Stream) waitSlow(e *Event, limit int64, doing string) error {
 	}
 	look := func() {
 		if !s.dev.waitWithin(at, limit, release) {
-			s.fail(driver.Errorf(driver.Timeout, doing, "wait for event %d passed its limit of %v",
+			s.Fail(driver.Errorf(driver.Timeout, doing, "wait for event %d passed its limit of %v",
 				e.opts.ID, time.Duration(limit)))
 		}
 	}

@@ -1,0 +1,127 @@
+package vendor
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"halstream/hal/driver"
+)
+
+// Progress is the part of a stream that backends share. It counts the operations that were enqueued, and how many of
+// them are known to be done, from queries and waits; the number of an operation is its sequence number. It keeps the first
+// error of the stream.
+type Progress struct {
+	dev     *Device
+	further func()
+
+	enqueued atomic.Uint64 // operations that the library has accepted
+	done     atomic.Uint64 // those known to be done
+	wanted   atomic.Uint64 // the latest sequence number for which Reached has answered false
+	hostWait atomic.Uint64 // that of the latest wait for a value or a settable event
+	// reporter is the stream that reports the errors of this one, nil for itself.
+	reporter atomic.Pointer[Progress]
+
+	mu      sync.Mutex
+	failure *driver.Error
+}
+
+// Init is called once, before the stream is used. further, if it is not nil, is called each time when more operations are
+// known to be done.
+func (p *Progress) Init(d *Device, further func()) { p.dev, p.further = d, further }
+
+// Last implements driver.Stream.
+func (p *Progress) Last() uint64 { return p.enqueued.Load() }
+
+// Count counts an operation that the library has accepted, and returns its sequence number.
+func (p *Progress) Count() uint64 { return p.enqueued.Add(1) }
+
+// Done returns up to which sequence number the operations are known to be done.
+func (p *Progress) Done() uint64 { return p.done.Load() }
+
+// AtMost returns how many operations may be pending, 1 at least.
+func (p *Progress) AtMost() int { return max(1, int(p.enqueued.Load()-p.done.Load())) }
+
+// raise makes a number at least n, and reports whether it was less.
+func raise(number *atomic.Uint64, n uint64) bool {
+	for {
+		before := number.Load()
+		if before >= n {
+			return false
+		}
+		if number.CompareAndSwap(before, n) {
+			return true
+		}
+	}
+}
+
+// SetReached makes the operations up to a sequence number count as done.
+func (p *Progress) SetReached(seq uint64) {
+	if raise(&p.done, seq) && p.further != nil {
+		p.further()
+	}
+}
+
+// Reached implements driver.Stream.
+func (p *Progress) Reached(seq uint64) bool {
+	if p.done.Load() >= seq || p.dev.Unusable() {
+		return true
+	}
+	raise(&p.wanted, seq)
+	return false
+}
+
+// Wanted returns the latest sequence number for which Reached has answered false, and whether that would be the answer still.
+func (p *Progress) Wanted() (seq uint64, still bool) {
+	seq = p.wanted.Load()
+	return seq, p.done.Load() < seq
+}
+
+// AwaitsHostAt notes that the operation with a sequence number waits for something that the program may have to do. keep makes
+// Reached exact for that operation.
+func (p *Progress) AwaitsHostAt(seq uint64, keep func()) {
+	if raise(&p.hostWait, seq) {
+		keep()
+	}
+}
+
+// MayAwaitHost reports whether such an operation may be pending, as far as is known.
+func (p *Progress) MayAwaitHost() bool { return p.done.Load() < p.hostWait.Load() }
+
+// AwaitsHost is MayAwaitHost after refresh, which queries how far the stream is.
+func (p *Progress) AwaitsHost(refresh func()) bool {
+	seq := p.hostWait.Load()
+	if p.Reached(seq) {
+		return false
+	}
+	refresh()
+	return !p.Reached(seq)
+}
+
+// ReportBy makes another stream report the errors of this one.
+func (p *Progress) ReportBy(other *Progress) { p.reporter.Store(other) }
+
+// Fail makes err the stream's error unless it has one, and reports whether it did.
+func (p *Progress) Fail(err *driver.Error) bool {
+	if by := p.reporter.Load(); by != nil {
+		return by.Fail(err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.failure != nil {
+		return false
+	}
+	p.failure = err
+	return true
+}
+
+// Failure implements driver.Stream.
+func (p *Progress) Failure() *driver.Error {
+	p.mu.Lock()
+	err := p.failure
+	p.failure = nil
+	p.mu.Unlock()
+	if p.dev.IsLost() {
+		return p.dev.LostError("synchronize")
+	}
+	return err
+}
