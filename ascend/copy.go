@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"halstream/hal/driver"
+	"halstream/hal/vendor"
 )
 
 // Copy implements driver.Stream. Pageable memory goes through pinned memory of this package: the library would
@@ -95,9 +96,9 @@ func (s *Stream) copyFromStage(c driver.Copy, doing string) error {
 	if err := s.copy(c, doing); err != nil {
 		return err
 	}
-	if p, err := s.point(doing); err == nil {
+	if p, err := s.fence(doing); err == nil {
 		s.dev.staged.add(p, c.Release)
-	} // without a mark the end of the copy is not seen: the stage is not freed
+	} // without a fence event the end of the copy is not seen: the stage is not freed
 	return nil
 }
 
@@ -121,7 +122,7 @@ func (s *Stream) copyToStage(c driver.Copy, doing string) error {
 	}
 	err = s.launch(s.working("the end of a copy to pageable memory", take, func() { d.Unstage(addr) }), doing)
 	if err != nil {
-		if p, refused := s.point(doing); refused == nil { // the copy to the stage is pending
+		if p, refused := s.fence(doing); refused == nil { // the copy to the stage is pending
 			d.staged.add(p, addr)
 		}
 	}
@@ -157,11 +158,11 @@ type staged struct {
 }
 
 type staging struct {
-	point *point
+	point *vendor.Fence
 	addr  uint64
 }
 
-func (p *staged) add(at *point, addr uint64) {
+func (p *staged) add(at *vendor.Fence, addr uint64) {
 	p.mu.Lock()
 	p.list = append(p.list, staging{at, addr})
 	p.mu.Unlock()

@@ -28,8 +28,9 @@ type Device struct {
 
 	vendor.Device
 	context atomic.Uintptr // 0 before the first use and after the end
-	marks   [2]marks       // without and with a time
-	streams vendor.Streams[*Stream]
+	// fenceEvents are unused events of the library, without and with a time.
+	fenceEvents [2]vendor.FenceEvents
+	streams     vendor.Streams[*Stream]
 	// spares are streams that no stream of the program uses. The library's call that destroys one waits for its work, and
 	// that work may wait for the caller; what is kept here has none.
 	spares vendor.Cache[spare]
@@ -43,6 +44,9 @@ type Device struct {
 func (d *Driver) Open(ordinal int) (driver.Device, error) {
 	dev := &Device{drv: d, ordinal: ordinal, name: "Ascend"}
 	dev.Init(deviceCalls{dev})
+	for kind := range dev.fenceEvents {
+		dev.fenceEvents[kind].Init(&dev.Device, uint8(kind))
+	}
 	if name := C.na_soc_name(); name != nil {
 		dev.name = C.GoString(name)
 	}
@@ -56,6 +60,30 @@ func (d *Driver) Open(ordinal int) (driver.Device, error) {
 type deviceCalls struct{ d *Device }
 
 func (deviceCalls) Pause() bool { return pause() }
+
+// Enter implements vendor.DeviceCalls.
+func (c deviceCalls) Enter() vendor.Context {
+	if c.d.context.Load() == 0 {
+		return nil
+	}
+	return c
+}
+
+// Leave implements vendor.Context. A query of an event needs no context.
+func (deviceCalls) Leave() {}
+
+// Await implements vendor.Context.
+func (c deviceCalls) Await(m *vendor.FenceEvent, limit int64, doing string) (bool, *driver.Error) {
+	s := C.na_await(C.uintptr_t(m.Event), C.int64_t(limit), spin)
+	if s.code == 0 || s.code == codeNotReady {
+		return s.code == 0, nil
+	}
+	e := check(s, doing)
+	if lasting(e.Code) {
+		_ = c.d.Lose(e)
+	}
+	return false, e
+}
 
 // DropBlocked drops the operations that need the host.
 func (c deviceCalls) DropBlocked() { c.d.drv.arrivals.drop(c.d) }
@@ -236,11 +264,7 @@ func (d *Device) close() {
 		d.destroy(s)
 	}
 	d.staged.collect(d)
-	for i := range d.marks {
-		for _, m := range d.marks[i].all() {
-			_ = d.check(C.na_event_destroy(d.ctx(), m.event), "close event")
-		}
-	}
+	d.trimFenceEvents(0)
 	for _, raw := range d.blocks.all() {
 		_ = d.check(C.na_free(d.ctx(), C.uint64_t(raw)), "free")
 	}
@@ -284,43 +308,26 @@ func (d *Device) NewEvent(o driver.EventOptions) (driver.Event, error) {
 	return &Event{dev: d, opts: o}, nil
 }
 
-func (d *Device) marksOf(timed bool) *marks {
+// trimFenceEvents destroys the unused events of the library beyond most of each kind.
+func (d *Device) trimFenceEvents(most int) {
+	for i := range d.fenceEvents {
+		for _, m := range d.fenceEvents[i].Surplus(most) {
+			_ = d.check(C.na_event_destroy(d.ctx(), C.uintptr_t(m.Event)), "close event")
+		}
+	}
+}
+
+// newFenceEvent returns an event of the library with one reference.
+func (d *Device) newFenceEvent(timed bool, doing string) (*vendor.FenceEvent, error) {
+	kind, flags := 0, C.uint32_t(C.ACL_EVENT_SYNC)
 	if timed {
-		return &d.marks[1]
+		kind, flags = 1, flags|C.ACL_EVENT_TIME_LINE
 	}
-	return &d.marks[0]
-}
-
-// trimMarks destroys the marks beyond it.
-func (d *Device) trimMarks() {
-	for i := range d.marks {
-		p := &d.marks[i]
-		p.mu.Lock()
-		many := len(p.spare) > maxSpareMarks
-		p.mu.Unlock()
-		if many && d.opened() {
-			if m := p.take(); m != nil {
-				_ = d.check(C.na_event_destroy(d.ctx(), m.event), "close event")
-			}
-		}
-	}
-}
-
-// newMark returns a mark with one reference.
-func (d *Device) newMark(timed bool, doing string) (*mark, error) {
-	m := d.marksOf(timed).take()
-	if m == nil {
-		m = &mark{dev: d, timed: timed}
-		flags := C.uint32_t(C.ACL_EVENT_SYNC)
-		if timed {
-			flags |= C.ACL_EVENT_TIME_LINE
-		}
-		if err := d.check(C.na_event_new(d.ctx(), flags, &m.event), doing); err != nil {
-			return nil, err
-		}
-	}
-	m.refs.Store(1)
-	return m, nil
+	return d.fenceEvents[kind].New(func() (uintptr, error) {
+		var event C.uintptr_t
+		err := d.check(C.na_event_new(d.ctx(), flags, &event), doing)
+		return uintptr(event), err
+	})
 }
 
 // orderedDone reports whether the ordered streams have no work: the legacy default stream waits for it.

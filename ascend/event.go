@@ -8,52 +8,33 @@ import "C"
 import (
 	"fmt"
 	"math"
-	"sync"
 	"sync/atomic"
 
 	"halstream/hal/driver"
+	"halstream/hal/vendor"
 )
 
-// Event is an event of the program. Each record takes another mark.
+// Event is an event of the program. Each record takes another fence event.
 type Event struct {
 	dev  *Device
 	opts driver.EventOptions
-	cur  atomic.Pointer[mark]
+	own  vendor.Record
 	// set is an event of the library's older kind, which a settable event has from its first use on: it is set by its
 	// record until a reset, and a wait before the record waits for it (aclrtCreateEventWithFlag).
 	set atomic.Pointer[settable]
 
-	mu    sync.Mutex
-	waits []*point // behind the enqueued waits that may be pending
-}
-
-// latest returns the mark of the latest record with a reference for the caller, nil if there is none.
-func (e *Event) latest() *mark {
-	for {
-		m := e.cur.Load()
-		if m == nil {
-			return nil
-		}
-		if m.hold() {
-			if e.cur.Load() == m {
-				return m
-			}
-			m.release() // it was replaced meanwhile, and may belong to another event
-		}
-	}
+	waits vendor.Waits
 }
 
 // record records e on a stream.
 func (e *Event) record(s *Stream) error {
 	const doing = "record"
-	fresh, err := s.recordMark(e.opts.Timing, doing)
+	fresh, err := s.recordFenceEvent(e.opts.Timing, doing)
 	if err != nil {
 		return err
 	}
 	s.Count()
-	if old := e.cur.Swap(fresh); old != nil {
-		old.release()
-	}
+	e.own.Replace(fresh)
 	if !e.opts.Settable {
 		return nil
 	}
@@ -61,24 +42,21 @@ func (e *Event) record(s *Stream) error {
 	if err != nil {
 		return err
 	}
-	defer old.release()
+	defer old.Release()
 	return s.took(C.na_record(s.dev.ctx(), old.event, s.h), doing)
 }
 
 // settable is an event of the library's older kind, with a reference count: a thread may look at it for a wait with a
 // limit when the program has closed its event.
 type settable struct {
+	vendor.References
 	dev   *Device
 	event C.uintptr_t
-	refs  atomic.Int32
 }
 
-// hold adds a reference, and reports false if the event was destroyed.
-func (o *settable) hold() bool { return holdCount(&o.refs) }
-
-// release gives a reference up. The library lets enqueued waits for an event that is destroyed end.
-func (o *settable) release() {
-	if o.refs.Add(-1) == 0 && o.dev.opened() {
+// Release gives a reference up. The library lets enqueued waits for an event that is destroyed end.
+func (o *settable) Release() {
+	if o.References.Release() && o.dev.opened() {
 		_ = o.dev.check(C.na_event_destroy(o.dev.ctx(), o.event), "close event")
 	}
 }
@@ -87,19 +65,19 @@ func (o *settable) release() {
 func (e *Event) settable(doing string) (*settable, error) {
 	for {
 		old := e.set.Load()
-		if old != nil && old.hold() {
+		if old != nil && old.Hold() {
 			return old, nil
 		}
 		made := &settable{dev: e.dev}
 		if err := e.dev.check(C.na_old_event_new(e.dev.ctx(), &made.event), doing); err != nil {
 			return nil, err
 		}
-		made.refs.Store(2) // the event's, and the caller's
+		made.Set(2) // the event's, and the caller's
 		if e.set.CompareAndSwap(old, made) {
 			return made, nil
 		}
-		made.refs.Store(1)
-		made.release()
+		made.Set(1)
+		made.Release()
 	}
 }
 
@@ -109,38 +87,38 @@ func (e *Event) Query() (bool, error) {
 	if err := e.dev.usable(doing); err != nil {
 		return false, err
 	}
-	m := e.latest()
+	m := e.own.Latest()
 	if m == nil {
 		return true, nil
 	}
-	defer m.release()
-	return e.dev.answer(C.na_event_query(m.event), doing)
+	defer m.Release()
+	return e.dev.answer(C.na_event_query(C.uintptr_t(m.Event)), doing)
 }
 
 // Point implements driver.Event.
 func (e *Event) Point() driver.Point {
-	m := e.latest()
+	m := e.own.Latest()
 	if m == nil {
-		return reachedPoint{}
+		return vendor.ReachedFence()
 	}
-	return &point{mark: m}
+	return vendor.NewFence(m, nil, 0)
 }
 
-// recorded returns the mark of the latest record, if it is done, with a reference for the caller.
-func (e *Event) recorded(doing string) (*mark, error) {
+// recorded returns the fence event of the latest record, if it is done, with a reference for the caller.
+func (e *Event) recorded(doing string) (*vendor.FenceEvent, error) {
 	if err := e.dev.usable(doing); err != nil {
 		return nil, err
 	}
-	m := e.latest()
+	m := e.own.Latest()
 	if m == nil {
 		return nil, driver.Errorf(driver.Unrecorded, doing, "an event was never recorded; record both events first")
 	}
-	done, err := e.dev.answer(C.na_event_query(m.event), doing)
+	done, err := e.dev.answer(C.na_event_query(C.uintptr_t(m.Event)), doing)
 	if err == nil && !done {
 		err = driver.Errorf(driver.NotReady, doing, "an event is still pending; synchronize it first")
 	}
 	if err != nil {
-		m.release()
+		m.Release()
 		return nil, err
 	}
 	return m, nil
@@ -153,14 +131,14 @@ func (e *Event) Elapsed(end driver.Event) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer from.release()
+	defer from.Release()
 	to, err := end.(*Event).recorded(doing)
 	if err != nil {
 		return 0, err
 	}
-	defer to.release()
+	defer to.Release()
 	var ms C.float
-	if err := e.dev.check(C.na_elapsed(e.dev.ctx(), from.event, to.event, &ms), doing); err != nil {
+	if err := e.dev.check(C.na_elapsed(e.dev.ctx(), C.uintptr_t(from.Event), C.uintptr_t(to.Event), &ms), doing); err != nil {
 		return 0, err
 	}
 	return int64(math.Round(float64(ms) * 1e6)), nil
@@ -173,52 +151,37 @@ func (e *Event) Time() (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer m.release()
+	defer m.Release()
 	var us C.uint64_t
-	if err := e.dev.check(C.na_timestamp(e.dev.ctx(), m.event, &us), doing); err != nil {
+	if err := e.dev.check(C.na_timestamp(e.dev.ctx(), C.uintptr_t(m.Event), &us), doing); err != nil {
 		return 0, err
 	}
 	return int64(us) * 1000, nil
 }
 
 // WaitsPending implements driver.Event.
-func (e *Event) WaitsPending() int {
-	e.mu.Lock()
-	list := e.waits
-	e.waits = nil
-	e.mu.Unlock()
-	var left []*point
-	for _, p := range list {
-		if !p.Wait(0) {
-			left = append(left, p)
-		}
-	}
-	e.mu.Lock()
-	e.waits = append(e.waits, left...)
-	e.mu.Unlock()
-	return len(left)
-}
+func (e *Event) WaitsPending() int { return e.waits.Pending() }
 
 // Close implements driver.Event.
 func (e *Event) Close() {
-	if m := e.cur.Swap(nil); m != nil {
-		m.release()
-	}
+	e.own.Replace(nil)
 	if old := e.set.Swap(nil); old != nil {
-		old.release()
+		old.Release()
 	}
-	e.dev.trimMarks()
+	if e.dev.opened() {
+		e.dev.trimFenceEvents(vendor.MaxFenceEvents)
+	}
 }
 
 // Describe implements driver.Event.
 func (e *Event) Describe() string {
-	m := e.latest()
+	m := e.own.Latest()
 	if m == nil {
 		return fmt.Sprintf("event %d was never recorded", e.opts.ID)
 	}
-	defer m.release()
+	defer m.Release()
 	state := "is pending"
-	if done, err := e.dev.answer(C.na_event_query(m.event), "query event"); err != nil {
+	if done, err := e.dev.answer(C.na_event_query(C.uintptr_t(m.Event)), "query event"); err != nil {
 		state = "failed: " + err.Error()
 	} else if done {
 		state = "is done"

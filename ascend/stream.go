@@ -35,7 +35,7 @@ type Stream struct {
 	mu   sync.Mutex
 	line *C.na_line // for its functions, from the first one on
 	kept []keptMark
-	tail *point // of a closed stream: behind all of its work
+	tail *vendor.Fence // of a closed stream: behind all of its work
 }
 
 // counter is a number that grows.
@@ -44,7 +44,7 @@ type counter = atomic.Uint64
 // keptMark stands for the operation at a place.
 type keptMark struct {
 	place uint64
-	mark  *mark
+	mark  *vendor.FenceEvent
 }
 
 // closed is set in a stream's number of users when it was closed.
@@ -103,7 +103,7 @@ func (s *Stream) begin(doing string) error {
 	}
 }
 
-// finish ends begin. The last thread to leave a closed stream gives its handle up: the mark behind its
+// finish ends begin. The last thread to leave a closed stream gives its handle up: the fence event behind its
 // work must not be recorded before the work.
 func (s *Stream) finish() {
 	if s.enqueuing.Add(-1) == closed {
@@ -143,9 +143,9 @@ func (s *Stream) Record(e driver.Event, tag driver.Tag) error {
 func (s *Stream) Nop(tag driver.Tag) error {
 	const doing = "nop"
 	return s.enqueue(tag, doing, func() error {
-		m, err := s.recordMark(false, doing)
+		m, err := s.recordFenceEvent(false, doing)
 		if err == nil {
-			m.release()
+			m.Release()
 			s.Count()
 		}
 		return err
@@ -187,13 +187,13 @@ func (s *Stream) Point() driver.Point {
 		return s.end()
 	}
 	defer s.finish()
-	var p *point
+	var p *vendor.Fence
 	var err error
 	if s.legacy {
 		err = s.join(doing)
 	}
 	if err == nil {
-		p, err = s.point(doing)
+		p, err = s.fence(doing)
 	}
 	if err != nil {
 		s.Fail(err.(*driver.Error))
@@ -202,13 +202,13 @@ func (s *Stream) Point() driver.Point {
 	return p
 }
 
-func (s *Stream) point(doing string) (*point, error) {
+func (s *Stream) fence(doing string) (*vendor.Fence, error) {
 	place := s.Last()
-	m, err := s.recordMark(false, doing)
+	m, err := s.recordFenceEvent(false, doing)
 	if err != nil {
 		return nil, err
 	}
-	return &point{mark: m, stream: s, place: place}, nil
+	return vendor.NewFence(m, &s.Progress, place), nil
 }
 
 // lostPoint is reached once no task of a lost device uses memory of the program.
@@ -246,20 +246,19 @@ func (s *Stream) Close() {
 	}
 }
 
-// giveUp records a mark behind pending work, by which its end is seen later. No thread enqueues any more.
-// Of an idle stream no mark is recorded: it would count as pending until the device reaches it.
+// giveUp records a fence event behind pending work, by which its end is seen later. No thread enqueues any more.
+// Of an idle stream no fence event is recorded: it would count as pending until the device reaches it.
 func (s *Stream) giveUp() {
 	const doing = "close stream"
-	var tail *point
+	var tail *vendor.Fence
 	if s.dev.opened() && !s.seenIdle(doing) {
 		var err error
-		if tail, err = s.point(doing); err != nil && s.dev.opened() {
-			return // without a mark the end of the work is not seen: the handle stays until the context is released
+		if tail, err = s.fence(doing); err != nil && s.dev.opened() {
+			return // without a fence event the end of the work is not seen: the handle stays until the context is released
 		}
 	}
 	if tail == nil {
-		tail = &point{mark: &mark{dev: s.dev}, stream: s}
-		tail.state.Store(reached)
+		tail = vendor.ReachedFence()
 	}
 	s.mu.Lock()
 	s.tail = tail
@@ -330,17 +329,17 @@ func (s *Stream) Describe() string {
 	return text
 }
 
-// forget releases the marks that the stream keeps.
+// forget releases the fence events that the stream keeps.
 func (s *Stream) forget() {
 	s.mu.Lock()
 	kept, tail := s.kept, s.tail
 	s.kept = nil
 	s.mu.Unlock()
 	for _, k := range kept {
-		k.mark.release()
+		k.mark.Release()
 	}
 	if tail != nil {
-		tail.drop()
+		tail.Drop()
 	}
 }
 
@@ -375,8 +374,8 @@ func (s *Stream) comeAfter(o *Stream, seen *counter, doing string) error {
 	if m == nil || err != nil {
 		return err
 	}
-	defer m.release()
-	if err := s.dev.check(C.na_wait(s.dev.ctx(), s.h, m.event), doing); err != nil {
+	defer m.Release()
+	if err := s.dev.check(C.na_wait(s.dev.ctx(), s.h, C.uintptr_t(m.Event)), doing); err != nil {
 		return err
 	}
 	for {
@@ -387,12 +386,12 @@ func (s *Stream) comeAfter(o *Stream, seen *counter, doing string) error {
 	}
 }
 
-// behind returns a mark behind all work of a stream, with a reference for the caller; nil if the work is known
+// behind returns a fence event behind all work of a stream, with a reference for the caller; nil if the work is known
 // to be done.
-func (s *Stream) behind(doing string) (*mark, error) {
+func (s *Stream) behind(doing string) (*vendor.FenceEvent, error) {
 	if s.begin(doing) == nil {
 		defer s.finish()
-		return s.recordMark(false, doing)
+		return s.recordFenceEvent(false, doing)
 	}
 	if err := s.dev.usable(doing); err != nil {
 		return nil, err
@@ -404,14 +403,7 @@ func (s *Stream) behind(doing string) (*mark, error) {
 		// Another thread closes it at this moment: then its work and this call overlap as well.
 		return nil, driver.Errorf(driver.Closed, doing, "the stream was closed; use another one")
 	}
-	if tail.state.Load() == reached || !tail.mark.hold() {
-		return nil, nil
-	}
-	if tail.state.Load() == reached { // the mark may have another user by now
-		tail.mark.release()
-		return nil, nil
-	}
-	return tail.mark, nil
+	return tail.Hold(), nil
 }
 
 // Mark implements driver.Stream.
@@ -427,7 +419,7 @@ func (s *Stream) Mark(tag driver.Tag) uint64 {
 	return place
 }
 
-// Keep implements driver.VendorStream. If the library refuses the mark, Reached becomes true later than it could.
+// Keep implements driver.VendorStream. If the library refuses the fence event, Reached becomes true later than it could.
 func (s *Stream) Keep() {
 	const doing = "keep place"
 	if s.begin(doing) != nil {
@@ -435,7 +427,7 @@ func (s *Stream) Keep() {
 	}
 	defer s.finish()
 	place := s.Last()
-	m, err := s.recordMark(false, doing)
+	m, err := s.recordFenceEvent(false, doing)
 	if err != nil {
 		return
 	}
@@ -448,23 +440,23 @@ func (s *Stream) Keep() {
 	}
 }
 
-// maxKept is how many marks a stream keeps before it queries which were reached.
+// maxKept is how many fence events a stream keeps before it queries which were reached.
 const maxKept = 64
 
 // At implements driver.Stream.
 func (s *Stream) At(place uint64) driver.Point {
 	s.mu.Lock()
 	for _, k := range s.kept {
-		if k.place >= place && k.mark.hold() {
+		if k.place >= place && k.mark.Hold() {
 			s.mu.Unlock()
-			return &point{mark: k.mark, stream: s, place: k.place}
+			return vendor.NewFence(k.mark, &s.Progress, k.place)
 		}
 	}
 	s.mu.Unlock()
 	return s.Point()
 }
 
-// queryKept queries which kept marks were reached, in their order.
+// queryKept queries which kept fence events were reached, in their order.
 func (s *Stream) queryKept() {
 	d := s.dev
 	for {
@@ -474,14 +466,14 @@ func (s *Stream) queryKept() {
 			return
 		}
 		first := s.kept[0]
-		held := first.mark.hold()
+		held := first.mark.Hold()
 		s.mu.Unlock()
 		if !held {
 			return
 		}
 		done := s.Done() >= first.place || d.unusable()
 		if !done {
-			done, _ = d.answer(C.na_event_query(first.mark.event), "look at place")
+			done, _ = d.answer(C.na_event_query(C.uintptr_t(first.mark.Event)), "look at place")
 		}
 		if done {
 			s.SetReached(first.place)
@@ -492,10 +484,10 @@ func (s *Stream) queryKept() {
 			}
 			s.mu.Unlock()
 			if mine {
-				first.mark.release()
+				first.mark.Release()
 			}
 		}
-		first.mark.release()
+		first.mark.Release()
 		if !done {
 			return
 		}
@@ -561,18 +553,18 @@ func (s *Stream) lineOf(doing string) (*C.na_line, error) {
 	return made, nil
 }
 
-// recordMark records a new mark behind the work of a stream.
-func (s *Stream) recordMark(timed bool, doing string) (*mark, error) {
+// recordFenceEvent records a new fence event behind the work of a stream.
+func (s *Stream) recordFenceEvent(timed bool, doing string) (*vendor.FenceEvent, error) {
 	d := s.dev
 	if err := d.usable(doing); err != nil {
 		return nil, err
 	}
-	m, err := d.newMark(timed, doing)
+	m, err := d.newFenceEvent(timed, doing)
 	if err != nil {
 		return nil, err
 	}
-	if err := d.check(C.na_record(d.ctx(), m.event, s.h), doing); err != nil {
-		m.release()
+	if err := d.check(C.na_record(d.ctx(), C.uintptr_t(m.Event), s.h), doing); err != nil {
+		m.Release()
 		return nil, err
 	}
 	return m, nil
@@ -586,7 +578,7 @@ func (s *Stream) Reset(e driver.Event, tag driver.Tag) error {
 		if err != nil {
 			return err
 		}
-		defer old.release()
+		defer old.Release()
 		return s.took(C.na_reset_event(s.dev.ctx(), old.event, s.h), doing)
 	})
 }
@@ -617,19 +609,19 @@ func (s *Stream) wait(e *Event, doing string) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		defer old.release()
+		defer old.Release()
 		if err := s.took(C.na_wait(s.dev.ctx(), s.h, old.event), doing); err != nil {
 			return false, err
 		}
 		s.AwaitsHostAt(s.Last(), s.Keep)
 		return true, nil
 	}
-	m := e.latest()
+	m := e.own.Latest()
 	if m == nil {
 		return false, nil
 	}
-	defer m.release()
-	return true, s.took(C.na_wait(s.dev.ctx(), s.h, m.event), doing)
+	defer m.Release()
+	return true, s.took(C.na_wait(s.dev.ctx(), s.h, C.uintptr_t(m.Event)), doing)
 }
 
 // waitWithin lets a host thread wait on behalf of the stream, which is held meanwhile.
@@ -646,10 +638,10 @@ func (s *Stream) waitWithin(e *Event, limit int64, doing string) error {
 	}
 	release := func() { // called once: by the wait, or where there is none
 		switch p := at.(type) {
-		case *point:
-			p.drop()
+		case *vendor.Fence:
+			p.Drop()
 		case setPoint:
-			p.release()
+			p.Release()
 		}
 	}
 	h := &held{what: C.NA_HOLD, title: fmt.Sprintf("wait for event %d with a limit", e.opts.ID), drop: release}
@@ -673,13 +665,11 @@ func (s *Stream) waitWithin(e *Event, limit int64, doing string) error {
 
 // countWait adds a wait of s for e, which was just enqueued, to the event's count.
 func (s *Stream) countWait(e *Event) error {
-	p, err := s.point("wait event")
+	p, err := s.fence("wait event")
 	if err != nil {
 		return err
 	}
-	e.mu.Lock()
-	e.waits = append(e.waits, p)
-	e.mu.Unlock()
+	e.waits.Add(p)
 	return nil
 }
 
@@ -695,7 +685,7 @@ func (s *Stream) WaitStream(o driver.Stream, tag driver.Tag) error {
 		if m == nil || err != nil {
 			return err
 		}
-		defer m.release()
-		return s.took(C.na_wait(s.dev.ctx(), s.h, m.event), doing)
+		defer m.Release()
+		return s.took(C.na_wait(s.dev.ctx(), s.h, C.uintptr_t(m.Event)), doing)
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"halstream/hal/driver"
+	"halstream/hal/vendor"
 )
 
 // maxStaged is the size in bytes up to which a copy from or to pageable memory goes
@@ -97,7 +98,7 @@ func (s *Stream) copyFromStage(c driver.Copy) error {
 	if err := s.copy(c, doing); err != nil {
 		return err
 	}
-	p, err := s.point(doing)
+	p, err := s.fence(doing)
 	if err == nil {
 		s.dev.staged.add(p, c.Release)
 	}
@@ -129,7 +130,7 @@ func (s *Stream) copyToStage(c driver.Copy) error {
 	err = s.task(doing, "the end of a copy to pageable memory", take, func() { d.Unstage(addr) })
 	if err != nil {
 		// The copy to the stage is pending.
-		if p, lost := s.point(doing); lost == nil {
+		if p, lost := s.fence(doing); lost == nil {
 			d.staged.add(p, addr)
 		}
 	}
@@ -207,14 +208,14 @@ type staged struct {
 }
 
 type staging struct {
-	point *point
+	point *vendor.Fence
 	addr  uint64
 }
 
 // maxCollect bounds how many copies are queried in one call.
 const maxCollect = 8
 
-func (p *staged) add(at *point, addr uint64) {
+func (p *staged) add(at *vendor.Fence, addr uint64) {
 	p.mu.Lock()
 	p.list = append(p.list, staging{at, addr})
 	p.mu.Unlock()

@@ -36,11 +36,12 @@ type Device struct {
 	legacy  *Stream
 
 	vendor.Device
-	live    atomic.Pointer[live]
-	marks   [eventFlavours]marks
-	slots   slots
-	streams vendor.Streams[*Stream]
-	spares  spareStreams
+	started atomic.Pointer[deviceState] // nil before the first use, and when the driver was closed
+	// fenceEvents are unused events of the driver, by their flags.
+	fenceEvents [eventFlavours]vendor.FenceEvents
+	slots       slots
+	streams     vendor.Streams[*Stream]
+	spares      spareStreams
 	// The addresses of blocks that were allocated here and freed since. Memory of other libraries may lie between
 	// them, in the same mapping of the driver.
 	freed   addrmap.Ranges
@@ -61,6 +62,9 @@ type Device struct {
 func (d *Driver) Open(ordinal int) (driver.Device, error) {
 	dev := &Device{drv: d, ordinal: ordinal}
 	dev.Init(deviceCalls{dev})
+	for flags := range dev.fenceEvents {
+		dev.fenceEvents[flags].Init(&dev.Device, uint8(flags))
+	}
 	const room = 256
 	name := (*C.char)(C.malloc(room))
 	defer C.free(unsafe.Pointer(name))
@@ -78,6 +82,15 @@ type deviceCalls struct{ d *Device }
 
 func (deviceCalls) Pause() bool { return pause() }
 
+// Enter implements vendor.DeviceCalls.
+func (c deviceCalls) Enter() vendor.Context {
+	l := c.d.state()
+	if l == nil || !l.refs.Hold() {
+		return nil
+	}
+	return l
+}
+
 // DropBlocked drops the operations that need the host, and ends the launches of graphs.
 func (c deviceCalls) DropBlocked() {
 	c.d.drv.poller.dropHeld(c.d)
@@ -89,21 +102,21 @@ func (d *Device) usable(doing string) error {
 	if d.IsLost() {
 		return d.LostError(doing)
 	}
-	if d.live.Load() == nil {
+	if d.state() == nil {
 		return d.start(doing)
 	}
 	return nil
 }
 
-func (d *Device) state() *live { return d.live.Load() }
+func (d *Device) state() *deviceState { return d.started.Load() }
 
-func (d *Device) ctx() C.CUcontext { return d.live.Load().ctx }
+func (d *Device) ctx() C.CUcontext { return d.state().ctx }
 
-func (d *Device) memops() bool { return d.live.Load().memops.Load() }
+func (d *Device) memops() bool { return d.state().memops.Load() }
 
-func (d *Device) base() *mark { return d.live.Load().base }
+func (d *Device) base() *vendor.FenceEvent { return d.state().base }
 
-func (d *Device) opened() bool { return d.live.Load() != nil && !d.IsLost() }
+func (d *Device) opened() bool { return d.state() != nil && !d.IsLost() }
 
 func (d *Device) title() string { return fmt.Sprintf("device %d (%s)", d.ordinal, d.name) }
 
@@ -128,7 +141,7 @@ func (d *Device) Priorities() int {
 }
 
 // spin is for how many nanoseconds a host thread that waits polls without a pause.
-func (d *Device) spin(flags uint8) int64 {
+func spin(flags uint8) int64 {
 	if flags&eventBlockingSync != 0 {
 		return 0
 	}
@@ -141,16 +154,16 @@ func (d *Device) spin(flags uint8) int64 {
 func (d *Device) Point() driver.Point {
 	const doing = "synchronize device"
 	if !d.opened() {
-		return reachedPoint{}
+		return vendor.ReachedFence()
 	}
 	if C.hs_has(C.HS_cuCtxRecordEvent) != 0 {
-		if m, err := d.newMark(eventDisableTiming, doing); err == nil {
-			covered := d.pendingPlaces() // before the record, which is behind them
-			s := C.hs_record_context(d.ctx(), m.event)
+		if m, err := d.newFenceEvent(eventDisableTiming, doing); err == nil {
+			covered := d.pendingOperations() // before the record, which is behind them
+			s := C.hs_record_context(d.ctx(), C.CUevent(m.Event))
 			if s == 0 {
-				return &point{mark: m, covered: covered, spin: d.spin(m.flags)}
+				return vendor.NewDeviceFence(m, covered)
 			}
-			m.release()
+			m.Release()
 			_ = d.check(s, doing)
 		}
 	}
@@ -158,7 +171,7 @@ func (d *Device) Point() driver.Point {
 	var captured *Stream
 	for _, s := range d.streams.All() {
 		if !s.borrowed() && s.Captured() {
-			captured = s // its marks would become nodes, and never be reached
+			captured = s // its fence events would become nodes, and never be reached
 			continue
 		}
 		if p := s.behind(); p != nil {
@@ -176,14 +189,14 @@ func (d *Device) Point() driver.Point {
 // Refused implements driver.RefusedPoint.
 func (p refusedPoint) Refused() *driver.Error { return p.cause }
 
-// pendingPlaces returns the latest place of each stream that is not known to be reached.
-func (d *Device) pendingPlaces() (places []streamPlace) {
+// pendingOperations returns the latest operation of each stream that is not known to be done.
+func (d *Device) pendingOperations() (all []vendor.Sequence) {
 	for _, s := range d.streams.All() {
-		if place := s.Last(); s.Done() < place {
-			places = append(places, streamPlace{s, place})
+		if seq := s.Last(); s.Done() < seq {
+			all = append(all, vendor.Sequence{Stream: &s.Progress, Number: seq})
 		}
 	}
-	return places
+	return all
 }
 
 // Pending implements driver.Device.
@@ -296,7 +309,7 @@ const closeLimit = 2_000_000_000
 // close ends what the device has, but for its context and pinned memory. The
 // streams and events of the program are closed already.
 func (d *Device) close() {
-	if d.live.Load() == nil {
+	if d.state() == nil {
 		return
 	}
 	if !d.awaitApart(closeLimit) || !d.AwaitTasks(closeLimit) || !d.AwaitIdle(d.Pending, closeLimit) {
@@ -304,9 +317,9 @@ func (d *Device) close() {
 		// their memory must not go from under them, and freeing it would wait for the stream.
 		d.drv.left.Store(true)
 		d.End()
-		l := d.live.Swap(nil)
+		l := d.started.Swap(nil)
 		l.left.Store(true)
-		l.release(d)
+		l.Leave()
 		return
 	}
 	d.modules.unload(d)
@@ -315,7 +328,7 @@ func (d *Device) close() {
 	}
 	d.destroySpares()
 	d.staged.drain(d)
-	d.trimMarks(d.state(), 0)
+	d.trimFenceEvents(d.state(), 0)
 	d.retryFrees(false)
 	for _, start := range d.slabs.clear() {
 		_ = d.check(C.hs_free(d.ctx(), C.CUdeviceptr(start)), "free")
@@ -329,53 +342,62 @@ func (d *Device) close() {
 	}
 }
 
-// live is what a device has from its first use on.
-type live struct {
+// deviceState is what a device has from its first use on. It implements vendor.Context.
+type deviceState struct {
+	dev      *Device
 	ctx      C.CUcontext
 	greatest int         // priority of the most urgent streams
 	memops   atomic.Bool // whether streams write and wait for words, as far as is known
 	guard    *C.hs_guard // of functions on the driver's thread
 	pool     C.CUmemoryPool
-	internal C.CUstream  // on which memory is allocated and freed
-	dealt    uint64      // by which turn the driver has dealt out its hardware queue, of the greatest priority
-	blocked  atomic.Bool // whether it did not go on when it was last waited for
-	stalled  atomic.Bool // whether it did not when a call had no other memory, and work waited for the host
-	drains   atomic.Bool // whether the driver did not return from a call for memory, while work waited for the host
-	base     *mark       // the zero of the events' times
+	internal C.CUstream         // on which memory is allocated and freed
+	dealt    uint64             // by which turn the driver has dealt out its hardware queue, of the greatest priority
+	blocked  atomic.Bool        // whether it did not go on when it was last waited for
+	stalled  atomic.Bool        // whether it did not when a call had no other memory, and work waited for the host
+	drains   atomic.Bool        // whether the driver did not return from a call for memory, while work waited for the host
+	base     *vendor.FenceEvent // the zero of the events' times
 	delay    atomic.Pointer[driver.Function]
 	// condition is the kernel that tells the driver a condition.
 	condition atomic.Pointer[driver.Function]
 	// refs are the device's own reference and one of each call that may still be in the driver when the
 	// device is closed. Who gives up the last one releases the context.
-	refs atomic.Int64
+	refs vendor.References
 	left atomic.Bool // it stays, with what is in it, until the process ends
 }
 
-// hold keeps the context until release, and reports false if it was released.
-func (l *live) hold() bool { return holdCount(&l.refs) }
+// Await implements vendor.Context.
+func (l *deviceState) Await(m *vendor.FenceEvent, limit int64, doing string) (bool, *driver.Error) {
+	var s C.hs_status
+	if limit == 0 {
+		s = C.hs_event_query(l.ctx, C.CUevent(m.Event))
+	} else {
+		s = C.hs_await(l.ctx, C.CUevent(m.Event), C.int64_t(limit), C.int64_t(spin(m.Kind())))
+	}
+	return l.waited(s, doing)
+}
 
-func (l *live) release(d *Device) {
-	if l.refs.Add(-1) > 0 {
+// waited converts the result of a wait as Await does.
+func (l *deviceState) waited(s C.hs_status, doing string) (bool, *driver.Error) {
+	if s == 0 || C.hs_code(s) == codeNotReady {
+		return s == 0, nil
+	}
+	e := failed(s, doing)
+	if lasting(e.Code) {
+		_ = l.dev.Lose(e)
+	}
+	return false, e
+}
+
+// Leave gives a reference up. Who gives up the last one releases the context.
+func (l *deviceState) Leave() {
+	if !l.refs.Release() {
 		return
 	}
 	if !l.left.Load() {
-		d.trimMarks(l, 0) // those that were in use when the device was closed
-		_ = d.undoStart(l, nil)
+		l.dev.trimFenceEvents(l, 0) // those that were in use when the device was closed
+		_ = l.dev.undoStart(l, nil)
 	}
 	open.Add(-1)
-}
-
-// holdCount adds a reference, and reports false if there was none.
-func holdCount(refs *atomic.Int64) bool {
-	for {
-		n := refs.Load()
-		if n == 0 {
-			return false
-		}
-		if refs.CompareAndSwap(n, n+1) {
-			return true
-		}
-	}
 }
 
 // start retains the primary context and what the backend needs in it. Threads
@@ -385,7 +407,7 @@ func (d *Device) start(doing string) error {
 	if d.Ended() {
 		return driver.Errorf(driver.Closed, doing, "the backend was closed; use the one that replaced it")
 	}
-	l := &live{guard: C.hs_guard_new()}
+	l := &deviceState{dev: d, guard: C.hs_guard_new()}
 	if err := check(C.hs_retain(d.dev, &l.ctx), doing); err != nil {
 		return d.undoStart(l, err)
 	}
@@ -400,12 +422,13 @@ func (d *Device) start(doing string) error {
 	internal := spareStream{}
 	d.spares.number(&internal, uint8(d.Priorities()-1))
 	l.dealt = internal.dealt
-	l.base = &mark{dev: d}
-	l.base.refs.Store(1)
-	if err := check(C.hs_event_new(l.ctx, 0, &l.base.event), doing); err != nil {
+	var base C.CUevent
+	err := check(C.hs_event_new(l.ctx, 0, &base), doing)
+	l.base = &vendor.FenceEvent{Event: uintptr(base)}
+	if err != nil {
 		return d.undoStart(l, err)
 	}
-	if err := check(C.hs_record(l.ctx, l.base.event, l.internal), doing); err != nil {
+	if err := check(C.hs_record(l.ctx, C.CUevent(l.base.Event), l.internal), doing); err != nil {
 		return d.undoStart(l, err)
 	}
 	// Older drivers and some devices have no pools; memory comes from cuMemAlloc then.
@@ -418,10 +441,10 @@ func (d *Device) start(doing string) error {
 		}
 	}
 	l.memops.Store(C.hs_has(C.HS_cuStreamBatchMemOp_v2) != 0)
-	l.refs.Store(1)
+	l.refs.Set(1)
 	open.Add(1)
-	if !d.live.CompareAndSwap(nil, l) {
-		_ = d.undoStart(l, nil) // the spare marks are those of the thread that was faster
+	if !d.started.CompareAndSwap(nil, l) {
+		_ = d.undoStart(l, nil) // the spare fence events are those of the thread that was faster
 		open.Add(-1)
 		return nil
 	}
@@ -436,13 +459,13 @@ func hasPools() bool {
 }
 
 // undoStart releases what a start has acquired so far.
-func (d *Device) undoStart(l *live, cause *driver.Error) error {
+func (d *Device) undoStart(l *deviceState, cause *driver.Error) error {
 	// A call that failed for a passing reason succeeds the second time.
 	if l.pool != 0 && C.hs_pool_destroy(l.ctx, l.pool) != 0 {
 		C.hs_pool_destroy(l.ctx, l.pool)
 	}
-	if l.base != nil && l.base.event != 0 {
-		C.hs_event_destroy(l.ctx, l.base.event)
+	if l.base != nil && l.base.Event != 0 {
+		C.hs_event_destroy(l.ctx, C.CUevent(l.base.Event))
 	}
 	if l.internal != 0 {
 		C.hs_stream_destroy(l.ctx, l.internal)
@@ -462,8 +485,8 @@ func (d *Device) undoStart(l *live, cause *driver.Error) error {
 // releaseContext releases the context, unless a call in the driver still needs it: then that call does.
 func (d *Device) releaseContext() {
 	d.End()
-	if l := d.live.Swap(nil); l != nil {
-		l.release(d)
+	if l := d.started.Swap(nil); l != nil {
+		l.Leave()
 	}
 }
 
@@ -512,7 +535,7 @@ func (d *Device) External(handle uint64) (driver.Stream, error) {
 }
 
 // PerThread implements driver.VendorDevice. The handle means another stream on
-// each thread, so other threads query a mark that is recorded behind its work.
+// each thread, so other threads query a fence event that is recorded behind its work.
 func (d *Device) PerThread(o driver.StreamOptions) (driver.Stream, error) {
 	if err := d.usable("per-thread default stream"); err != nil {
 		return nil, err
@@ -528,13 +551,13 @@ func (d *Device) waitWithin(at driver.Point, limit int64, release func()) bool {
 	if p, ok := at.(*wordPoint); ok {
 		return p.Wait(limit) // it reads a word, and calls no driver
 	}
-	l := d.live.Load()
-	if l == nil || !l.hold() {
+	l := d.state()
+	if l == nil || !l.refs.Hold() {
 		return false // the device was closed
 	}
 	answer := make(chan bool, 1)
 	go func() {
-		defer l.release(d)
+		defer l.Leave()
 		answer <- at.Wait(limit)
 		release()
 	}()
@@ -566,8 +589,8 @@ func (d *Device) answer(s C.hs_status, doing string) (bool, error) {
 	return err == nil, err
 }
 
-// between returns the nanoseconds from one mark to another.
-func (d *Device) between(a, b *mark, doing string) (int64, error) {
+// between returns the nanoseconds from one fence event to another.
+func (d *Device) between(a, b *vendor.FenceEvent, doing string) (int64, error) {
 	if err := d.usable(doing); err != nil {
 		return 0, err
 	}
@@ -575,7 +598,7 @@ func (d *Device) between(a, b *mark, doing string) (int64, error) {
 		return 0, driver.Errorf(driver.Unrecorded, doing, "an event was never recorded; record both events first")
 	}
 	var ms C.float
-	s := C.hs_elapsed(d.ctx(), a.event, b.event, &ms)
+	s := C.hs_elapsed(d.ctx(), C.CUevent(a.Event), C.CUevent(b.Event), &ms)
 	if C.hs_code(s) == codeNotReady {
 		return 0, driver.Errorf(driver.NotReady, doing, "an event is still pending; synchronize it first")
 	}
@@ -585,18 +608,12 @@ func (d *Device) between(a, b *mark, doing string) (int64, error) {
 	return int64(math.Round(float64(ms) * 1e6)), nil
 }
 
-// newMark returns a mark with one reference.
-func (d *Device) newMark(flags uint8, doing string) (*mark, error) {
-	m := d.marks[flags].take()
-	if m == nil {
+// newFenceEvent returns an event of the driver with one reference.
+func (d *Device) newFenceEvent(flags uint8, doing string) (*vendor.FenceEvent, error) {
+	return d.fenceEvents[flags].New(func() (uintptr, error) {
 		event, err := d.makeEvent(flags, doing)
-		if err != nil {
-			return nil, err
-		}
-		m = &mark{dev: d, flags: flags, event: event}
-	}
-	m.refs.Store(1)
-	return m, nil
+		return uintptr(event), err
+	})
 }
 
 func (d *Device) makeEvent(flags uint8, doing string) (C.CUevent, error) {
@@ -611,11 +628,11 @@ func (d *Device) makeEvent(flags uint8, doing string) (C.CUevent, error) {
 	return event, d.check(s, doing)
 }
 
-// trimMarks destroys the driver's events beyond most of each set of flags.
-func (d *Device) trimMarks(l *live, most int) {
-	for i := range d.marks {
-		for _, m := range d.marks[i].surplus(most) {
-			_ = d.check(C.hs_event_destroy(l.ctx, m.event), "close event")
+// trimFenceEvents destroys the unused events of the driver beyond most of each set of flags.
+func (d *Device) trimFenceEvents(l *deviceState, most int) {
+	for i := range d.fenceEvents {
+		for _, m := range d.fenceEvents[i].Surplus(most) {
+			_ = d.check(C.hs_event_destroy(l.ctx, C.CUevent(m.Event)), "close event")
 		}
 	}
 }
@@ -666,12 +683,12 @@ func (d *Device) testMemops(s *slot, doing string) bool {
 	s.value++
 	value := C.uint32_t(s.value)
 	C.hs_open(s.p, value)
-	before, err := d.newMark(eventDisableTiming, doing)
+	before, err := d.newFenceEvent(eventDisableTiming, doing)
 	if err != nil {
 		return true
 	}
-	defer before.release()
-	if C.hs_record(ctx, before.event, stream) != 0 {
+	defer before.Release()
+	if C.hs_record(ctx, C.CUevent(before.Event), stream) != 0 {
 		return true
 	}
 	if status := C.hs_hold(ctx, stream, nil, C.HS_HOLD, s.p, s.dev, value); status != 0 {
@@ -685,7 +702,7 @@ func (d *Device) testMemops(s *slot, doing string) bool {
 			continue
 		}
 		// A device that does not come to the operation, since others use it, says nothing.
-		if done, err := d.answer(C.hs_event_query(ctx, before.event), doing); done && err == nil {
+		if done, err := d.answer(C.hs_event_query(ctx, C.CUevent(before.Event)), doing); done && err == nil {
 			d.state().memops.Store(false)
 		}
 		return false
@@ -844,10 +861,10 @@ func (d *Device) prepare(doing string) {
 	for _, ordered := range []bool{true, false} {
 		d.refillStreams(streamKind{ordered, uint8(d.Priorities() - 1)}, doing)
 	}
-	var early []*mark
-	for flags, n := range earlyMarks {
+	var early []*vendor.FenceEvent
+	for flags, n := range earlyFenceEvents {
 		for range n {
-			m, err := d.newMark(uint8(flags), doing)
+			m, err := d.newFenceEvent(uint8(flags), doing)
 			if err != nil {
 				break
 			}
@@ -855,7 +872,7 @@ func (d *Device) prepare(doing string) {
 		}
 	}
 	for _, m := range early {
-		m.release()
+		m.Release()
 	}
 	d.drv.pinned.early(d.ctx())
 }
@@ -1053,7 +1070,7 @@ func (d *Device) withLimit(call, doing string, do func() C.hs_status, undo func(
 		limit = min(limit, asideLimit) // no call waits as long again
 	}
 	status, returned, err := d.onAnotherThread(pythonLock.unlock(), limit, call, doing, do, undo)
-	if l := d.live.Load(); l != nil && err == nil {
+	if l := d.state(); l != nil && err == nil {
 		l.drains.Store(!returned)
 	}
 	return status, returned, err
@@ -1123,13 +1140,13 @@ type apartCall struct {
 func (d *Device) apart(call string, do func() bool, undo func()) *apartCall {
 	w := &apartCall{call: call, parker: park.Get(), undo: undo}
 	d.apartCalls.Add(1)
-	l := d.live.Load()
-	kept := l != nil && l.hold()
+	l := d.state()
+	kept := l != nil && l.refs.Hold()
 	go func() {
 		defer func() {
 			d.apartCalls.Add(-1)
 			if kept {
-				l.release(d)
+				l.Leave()
 			}
 		}()
 		end := d.mayDrain(call)

@@ -15,23 +15,28 @@ import (
 	"halstream/hal/vendor"
 )
 
-// Event is an event of the program. Records use the same mark again, as the driver
+// Flags of the driver's events.
+const (
+	eventBlockingSync  = C.HS_EVENT_BLOCKING_SYNC
+	eventDisableTiming = C.HS_EVENT_DISABLE_TIMING
+	eventFlavours      = 4
+)
+
+// Event is an event of the program. Records use the same fence event again, as the driver
 // allows; only while something on the host still refers to the latest record does the
-// next one take another mark.
+// next one take another fence event.
 type Event struct {
 	dev  *Device
 	opts driver.EventOptions
-	cur  atomic.Pointer[mark]
+	own  vendor.Record // of this runtime
 	// shared is the driver's event that other libraries have the handle of: see share.go.
-	shared  atomic.Pointer[mark]
+	shared  atomic.Pointer[vendor.FenceEvent]
 	sharing sync.Mutex
 	records atomic.Uint64        // since then
 	set     atomic.Pointer[word] // of a settable event, from its first use
 
 	enqueueLock vendor.EnqueueLock
-
-	waitsMu sync.Mutex
-	waits   []*point // behind the enqueued waits that may be pending
+	waits       vendor.Waits
 }
 
 func (o flagsOf) bits() uint8 {
@@ -47,23 +52,6 @@ func (o flagsOf) bits() uint8 {
 
 type flagsOf driver.EventOptions
 
-// latest returns the mark of the latest record with a reference for the caller, nil
-// if there is none.
-func (e *Event) latest() *mark {
-	for {
-		m := e.cur.Load()
-		if m == nil {
-			return nil
-		}
-		if m.hold() {
-			if e.cur.Load() == m {
-				return m
-			}
-			m.release() // it was replaced meanwhile, and may belong to another event
-		}
-	}
-}
-
 // record records e on a stream.
 func (e *Event) record(s *Stream) error {
 	if err := e.recordOwn(s); err != nil {
@@ -74,34 +62,32 @@ func (e *Event) record(s *Stream) error {
 
 func (e *Event) recordOwn(s *Stream) error {
 	d := e.dev
-	m := e.latest()
+	m := e.own.Latest()
 	refs := int64(2) // the event's reference and this one
 	if m != nil && s.isLatest(m) {
 		refs++
 	}
-	if m != nil && m.refs.Load() == refs {
-		defer m.release()
-		if err := d.check(C.hs_record(d.ctx(), m.event, s.h), "record"); err != nil {
+	if m != nil && m.Count() == refs {
+		defer m.Release()
+		if err := d.check(C.hs_record(d.ctx(), C.CUevent(m.Event), s.h), "record"); err != nil {
 			return err
 		}
 		s.noteRecord(m)
 		return nil
 	}
 	if m != nil {
-		m.release()
+		m.Release()
 	}
-	fresh, err := d.newMark(flagsOf(e.opts).bits(), "record")
+	fresh, err := d.newFenceEvent(flagsOf(e.opts).bits(), "record")
 	if err != nil {
 		return err
 	}
-	if err := d.check(C.hs_record(d.ctx(), fresh.event, s.h), "record"); err != nil {
-		fresh.release()
+	if err := d.check(C.hs_record(d.ctx(), C.CUevent(fresh.Event), s.h), "record"); err != nil {
+		fresh.Release()
 		return err
 	}
 	s.noteRecord(fresh)
-	if old := e.cur.Swap(fresh); old != nil {
-		old.release()
-	}
+	e.own.Replace(fresh)
 	return nil
 }
 
@@ -114,8 +100,8 @@ func (e *Event) Query() (bool, error) {
 	if m == nil {
 		return true, nil
 	}
-	defer m.release()
-	return e.dev.answer(C.hs_event_query(e.dev.ctx(), m.event), "query event")
+	defer m.Release()
+	return e.dev.answer(C.hs_event_query(e.dev.ctx(), C.CUevent(m.Event)), "query event")
 }
 
 // Point implements driver.Event. No wait for a record would end that has become a node of another library's graph.
@@ -124,18 +110,18 @@ func (e *Event) Point() driver.Point {
 	if _, err := e.Query(); errors.As(err, &refused) && refused.Kind == driver.Capture {
 		return refusedPoint{cause: refused}
 	}
-	if m := e.shared.Load(); m != nil && m.hold() {
+	if m := e.shared.Load(); m != nil && m.Hold() {
 		return e.sharedPoint(m)
 	}
 	return e.pointOfOwn()
 }
 
 func (e *Event) pointOfOwn() driver.Point {
-	m := e.latest()
+	m := e.own.Latest()
 	if m == nil {
-		return reachedPoint{}
+		return vendor.ReachedFence()
 	}
-	return &point{mark: m, spin: e.dev.spin(m.flags)}
+	return vendor.NewFence(m, nil, 0)
 }
 
 // Elapsed implements driver.Event.
@@ -143,10 +129,10 @@ func (e *Event) Elapsed(end driver.Event) (int64, error) {
 	to := end.(*Event)
 	a, b := e.stands(), to.stands()
 	if a != nil {
-		defer a.release()
+		defer a.Release()
 	}
 	if b != nil {
-		defer b.release()
+		defer b.Release()
 	}
 	return e.dev.between(a, b, "elapsed")
 }
@@ -156,28 +142,13 @@ func (e *Event) Elapsed(end driver.Event) (int64, error) {
 func (e *Event) Time() (int64, error) {
 	m := e.stands()
 	if m != nil {
-		defer m.release()
+		defer m.Release()
 	}
 	return e.dev.between(e.dev.base(), m, "timestamp")
 }
 
 // WaitsPending implements driver.Event.
-func (e *Event) WaitsPending() int {
-	e.waitsMu.Lock()
-	list := e.waits
-	e.waits = nil
-	e.waitsMu.Unlock()
-	var left []*point
-	for _, p := range list {
-		if !p.Wait(0) {
-			left = append(left, p)
-		}
-	}
-	e.waitsMu.Lock()
-	e.waits = append(e.waits, left...)
-	e.waitsMu.Unlock()
-	return len(left)
-}
+func (e *Event) WaitsPending() int { return e.waits.Pending() }
 
 // word returns the number that says whether a settable event is set.
 func (e *Event) word(doing string) (*word, error) {
@@ -215,13 +186,11 @@ func (p *wordPoint) Wait(limit int64) bool {
 // Close implements driver.Event.
 func (e *Event) Close() {
 	if m := e.shared.Swap(nil); m != nil {
-		m.release()
+		m.Release()
 	}
-	if m := e.cur.Swap(nil); m != nil {
-		m.release()
-	}
+	e.own.Replace(nil)
 	if l := e.dev.state(); l != nil {
-		e.dev.trimMarks(l, maxSpare)
+		e.dev.trimFenceEvents(l, vendor.MaxFenceEvents)
 	}
 }
 
@@ -231,9 +200,9 @@ func (e *Event) Describe() string {
 	if m == nil {
 		return fmt.Sprintf("event %d was never recorded", e.opts.ID)
 	}
-	defer m.release()
+	defer m.Release()
 	state := "is pending"
-	if done, err := e.dev.answer(C.hs_event_query(e.dev.ctx(), m.event), "query event"); err != nil {
+	if done, err := e.dev.answer(C.hs_event_query(e.dev.ctx(), C.CUevent(m.Event)), "query event"); err != nil {
 		state = "failed: " + err.Error()
 	} else if done {
 		state = "is done"
@@ -242,7 +211,7 @@ func (e *Event) Describe() string {
 }
 
 // An event whose handle other libraries have is two events of the driver. The shared one always
-// stands for the latest record; threads of this runtime that wait have a mark of each record, as
+// stands for the latest record; threads of this runtime that wait have a fence event of each record, as
 // they do for every event, which a later record does not change.
 
 // Handle implements driver.VendorEvent. No call of the driver is needed for an event that was recorded.
@@ -252,63 +221,63 @@ func (e *Event) Handle() (uint64, error) {
 		return 0, err
 	}
 	if m := e.shared.Load(); m != nil {
-		return uint64(m.event), nil
+		return uint64(m.Event), nil
 	}
-	fresh, err := e.dev.newMark(flagsOf(e.opts).bits(), doing)
+	fresh, err := e.dev.newFenceEvent(flagsOf(e.opts).bits(), doing)
 	if err != nil {
 		return 0, err
 	}
 	m := e.beginSharing(fresh)
 	if m != fresh {
-		fresh.release()
+		fresh.Release()
 	}
-	return uint64(m.event), nil
+	return uint64(m.Event), nil
 }
 
-// beginSharing makes the mark of the latest record the shared one, fresh if there is none, and
+// beginSharing makes the fence event of the latest record the shared one, fresh if there is none, and
 // returns it.
-func (e *Event) beginSharing(fresh *mark) *mark {
+func (e *Event) beginSharing(fresh *vendor.FenceEvent) *vendor.FenceEvent {
 	e.sharing.Lock()
 	defer e.sharing.Unlock()
 	if m := e.shared.Load(); m != nil {
 		return m
 	}
 	for {
-		m := e.latest()
+		m := e.own.Latest()
 		if m == nil {
 			m = fresh
 		}
-		m.shared.Store(true)
+		m.Export()
 		e.shared.Store(m)
-		if now := e.cur.Load(); now == m || now == nil {
+		if e.own.Is(m) || e.own.Is(nil) {
 			return m
 		}
-		// It was recorded meanwhile: that record may have missed the shared mark.
+		// It was recorded meanwhile: that record may have missed the shared fence event.
 		e.shared.Store(nil)
 		if m != fresh {
-			m.release()
+			m.Release()
 		}
 	}
 }
 
-// recordShared records the shared mark, too, if there is one.
+// recordShared records the shared fence event, too, if there is one.
 func (e *Event) recordShared(s *Stream) error {
 	m := e.shared.Load()
-	if m == nil || m == e.cur.Load() || !m.hold() {
+	if m == nil || e.own.Is(m) || !m.Hold() {
 		return nil
 	}
-	defer m.release()
+	defer m.Release()
 	e.records.Add(1)
-	return e.dev.check(C.hs_record(e.dev.ctx(), m.event, s.h), "record")
+	return e.dev.check(C.hs_record(e.dev.ctx(), C.CUevent(m.Event), s.h), "record")
 }
 
-// stands returns the mark that stands for the latest record of any library, with a reference for the
+// stands returns the fence event that stands for the latest record of any library, with a reference for the
 // caller; nil if there is none.
-func (e *Event) stands() *mark {
-	if m := e.shared.Load(); m != nil && m.hold() {
+func (e *Event) stands() *vendor.FenceEvent {
+	if m := e.shared.Load(); m != nil && m.Hold() {
 		return m
 	}
-	return e.latest()
+	return e.own.Latest()
 }
 
 // sharedPoint is the point of the latest record of a shared event: that of this runtime, and one
@@ -317,17 +286,17 @@ type sharedPoint struct {
 	event   *Event
 	records uint64
 	own     driver.Point
-	mark    *point
+	shared  *vendor.Fence
 }
 
-// sharedPoint takes over a reference to the shared mark.
-func (e *Event) sharedPoint(m *mark) driver.Point {
-	p := &sharedPoint{event: e, records: e.records.Load(), mark: &point{mark: m, spin: e.dev.spin(m.flags)}}
+// sharedPoint takes over a reference to the shared fence event.
+func (e *Event) sharedPoint(m *vendor.FenceEvent) driver.Point {
+	p := &sharedPoint{event: e, records: e.records.Load(), shared: vendor.NewFence(m, nil, 0)}
 	p.own = e.pointOfOwn()
 	return p
 }
 
-// sharedSlice is for how many nanoseconds a wait for the shared mark does not notice that another
+// sharedSlice is for how many nanoseconds a wait for the shared fence event does not notice that another
 // record has replaced the one that it is for.
 const sharedSlice = 5_000_000
 
@@ -339,7 +308,7 @@ func (p *sharedPoint) Wait(limit int64) bool {
 	}
 	for {
 		if p.event.records.Load() != p.records {
-			p.drop()
+			p.Drop()
 			return true
 		}
 		slice, last := int64(sharedSlice), false
@@ -347,7 +316,7 @@ func (p *sharedPoint) Wait(limit int64) bool {
 			left := max(0, limit-clock())
 			slice, last = min(slice, left), left <= slice
 		}
-		if p.mark.Wait(slice) {
+		if p.shared.Wait(slice) {
 			return true
 		}
 		if last || pause() {
@@ -356,10 +325,10 @@ func (p *sharedPoint) Wait(limit int64) bool {
 	}
 }
 
-// drop gives the references up, and reports whether this call did.
-func (p *sharedPoint) drop() bool {
-	if own, ok := p.own.(*point); ok {
-		own.drop()
+// Drop gives the references up, and reports whether this call did.
+func (p *sharedPoint) Drop() bool {
+	if own, ok := p.own.(*vendor.Fence); ok {
+		own.Drop()
 	}
-	return p.mark.drop()
+	return p.shared.Drop()
 }

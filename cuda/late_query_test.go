@@ -8,6 +8,7 @@ import (
 
 	"halstream/cuda/fakectl"
 	"halstream/hal/driver"
+	"halstream/hal/vendor"
 )
 
 const lateLimit = 10 * time.Second
@@ -81,9 +82,9 @@ func TestS8_a_query_that_begins_after_the_end_has_its_event(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(other.End)
 	e, _, closeBoth := recorded(t, dev)
-	at := e.Point().(*point)
-	l := dev.live.Load()
-	require.True(t, l.hold())
+	at := e.Point().(*vendor.Fence)
+	l := dev.state()
+	require.True(t, l.refs.Hold())
 	closeBoth()
 	drv.Close()
 	asked := f.Count("cuEventQuery")
@@ -91,20 +92,20 @@ func TestS8_a_query_that_begins_after_the_end_has_its_event(t *testing.T) {
 	require.True(t, at.Wait(int64(time.Millisecond)), "a wait for a device that was closed ends")
 	require.Equal(t, asked, f.Count("cuEventQuery"), "a closed device is not asked")
 	require.EqualValues(t, 2, f.Count("live.events"), "that of the query, and the zero of all times")
-	l.release(dev)
+	l.Leave()
 	require.Zero(t, f.Count("live.events"))
 	require.EqualValues(t, 1, f.Count("cuDevicePrimaryCtxRelease_v2"))
-	require.False(t, l.hold(), "the context is used again")
+	require.False(t, l.refs.Hold(), "the context is used again")
 }
 
 // Another library may have taken the place of the driver otherwise, in whose functions the call goes on.
 func TestS8_a_call_that_is_left_behind_keeps_the_library(t *testing.T) {
 	_, dev, drv := lateDevice(t)
 	before := open.Load()
-	l := dev.live.Load()
-	require.True(t, l.hold())
+	l := dev.state()
+	require.True(t, l.refs.Hold())
 	drv.Close()
 	require.EqualValues(t, before-1, open.Load())
-	l.release(dev)
+	l.Leave()
 	require.EqualValues(t, before-2, open.Load())
 }

@@ -128,7 +128,7 @@ func (d *Device) usableNow(pooled C.CUdeviceptr, size uint64, doing string) (C.C
 }
 
 // allocate allocates memory, from the pool or not.
-func (d *Device) allocate(l *live, size uint64, fromPool bool, doing string) (C.CUdeviceptr, C.hs_status, error) {
+func (d *Device) allocate(l *deviceState, size uint64, fromPool bool, doing string) (C.CUdeviceptr, C.hs_status, error) {
 	var addr C.CUdeviceptr
 	call := "cuMemAlloc"
 	do := func() C.hs_status { return C.hs_alloc(l.ctx, C.uint64_t(size), &addr) }
@@ -360,7 +360,7 @@ func (d *Device) Stage(size uint64) (uint64, error) {
 func (d *Device) Unstage(addr uint64) { d.drv.FreeHost(addr) }
 
 // allocateSmall returns a small block, 0 if there is no memory for another slab.
-func (d *Device) allocateSmall(l *live, size uint64, doing string) (uint64, error) {
+func (d *Device) allocateSmall(l *deviceState, size uint64, doing string) (uint64, error) {
 	if addr := d.slabs.take(size); addr != 0 {
 		return addr, nil
 	}

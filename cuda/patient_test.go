@@ -151,7 +151,7 @@ func TestP1_a_start_that_comes_second_leaves_what_the_device_keeps(t *testing.T)
 	require.NoError(t, dev.start("test"))
 	require.Equal(t, events, f.Count("live.events"))
 	require.Equal(t, contexts, f.Count("live.contexts"))
-	for flags, n := range earlyMarks {
-		require.True(t, dev.marks[flags].has(n), "events with the flags %d", flags)
+	for flags, n := range earlyFenceEvents {
+		require.True(t, dev.fenceEvents[flags].Unused() >= n, "events with the flags %d", flags)
 	}
 }

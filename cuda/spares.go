@@ -35,7 +35,7 @@ type spareStream struct {
 	nth   uint64 // of the streams that the driver has made
 	dealt uint64 // by which turn the driver has dealt out a hardware queue of its level
 	kind  streamKind
-	end   *point
+	end   *vendor.Fence
 }
 
 // streamKind is what cannot be changed of a stream of the driver.
@@ -54,8 +54,8 @@ const (
 	spareOfOrdinary = 32
 )
 
-// earlyMarks is how many events of the driver a device makes at its start, by their flags.
-var earlyMarks = [eventFlavours]int{
+// earlyFenceEvents is how many events of the driver a device makes at its start, by their flags.
+var earlyFenceEvents = [eventFlavours]int{
 	eventDisableTiming:                     256,
 	eventDisableTiming | eventBlockingSync: 16,
 	eventBlockingSync:                      16,

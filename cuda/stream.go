@@ -8,7 +8,6 @@ import "C"
 
 import (
 	"fmt"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -49,10 +48,10 @@ type Stream struct {
 	mu   sync.Mutex
 	kept []keptMark
 	// recorded is the latest record of an ordered stream: see records.go. records counts them.
-	recorded *mark
+	recorded *vendor.FenceEvent
 	records  uint64
-	tail     *point // of a closed stream: behind all of its work
-	last     *point // of a borrowed stream: behind the runtime's latest work on it
+	tail     *vendor.Fence // of a closed stream: behind all of its work
+	last     *vendor.Fence // of a borrowed stream: behind the runtime's latest work on it
 
 	// Guarded by the poller.
 	holds                 []*held
@@ -62,7 +61,7 @@ type Stream struct {
 // keptMark stands for the operation at a place.
 type keptMark struct {
 	place uint64
-	mark  *mark
+	mark  *vendor.FenceEvent
 }
 
 // NewStream implements driver.Device.
@@ -133,12 +132,12 @@ func (s *Stream) Nop(tag driver.Tag) (err error) {
 	defer s.endEnqueue()
 	f := s.follow(tag, nil)
 	defer func() { f.End(err) }()
-	m, err := s.dev.newMark(eventDisableTiming, doing)
+	m, err := s.dev.newFenceEvent(eventDisableTiming, doing)
 	if err != nil {
 		return err
 	}
-	defer m.release()
-	if err := s.enqueuedOne(C.hs_record(s.dev.ctx(), m.event, s.h), doing); err != nil {
+	defer m.Release()
+	if err := s.enqueuedOne(C.hs_record(s.dev.ctx(), C.CUevent(m.Event), s.h), doing); err != nil {
 		return err
 	}
 	s.noteRecord(m)
@@ -225,7 +224,7 @@ func (s *Stream) Point() driver.Point {
 		return s.end() // closed meanwhile
 	}
 	defer s.leave()
-	p, err := s.point(doing)
+	p, err := s.fence(doing)
 	if err != nil {
 		s.Fail(err.(*driver.Error))
 		return s.idlePoint() // a refused record does not say that the work is done
@@ -233,21 +232,21 @@ func (s *Stream) Point() driver.Point {
 	return p
 }
 
-func (s *Stream) point(doing string) (*point, error) {
+func (s *Stream) fence(doing string) (*vendor.Fence, error) {
 	d := s.dev
 	if err := d.usable(doing); err != nil {
 		return nil, err
 	}
 	place := s.Last()
-	m, err := d.newMark(eventDisableTiming, doing)
+	m, err := d.newFenceEvent(eventDisableTiming, doing)
 	if err != nil {
 		return nil, err
 	}
-	if err := d.check(C.hs_record(d.ctx(), m.event, s.h), doing); err != nil {
-		m.release()
+	if err := d.check(C.hs_record(d.ctx(), C.CUevent(m.Event), s.h), doing); err != nil {
+		m.Release()
 		return nil, err
 	}
-	return newPoint(m, s, place), nil
+	return vendor.NewFence(m, &s.Progress, place), nil
 }
 
 // Close implements driver.Stream. Pending work still runs. If another thread
@@ -271,31 +270,31 @@ func (s *Stream) Close() {
 	}
 }
 
-// closeHandle records a mark behind pending work, by which its completion is seen later,
+// closeHandle records a fence event behind pending work, by which its completion is seen later,
 // and releases the handle. No thread enqueues any more.
 func (s *Stream) closeHandle() {
 	tail := s.behind()
 	if tail == nil {
-		// Of an idle stream no mark is recorded: it would count as pending until the driver reaches it.
+		// Of an idle stream no fence event is recorded: it would count as pending until the driver reaches it.
 		done, captured, err := s.look()
 		if captured && err == nil {
-			// The capture of another library would take the mark, and only the handle tells when earlier
+			// The capture of another library would take the fence event, and only the handle tells when earlier
 			// work is done: it stays until the context is released.
 			return
 		}
 		if done && err == nil {
-			tail = s.reachedPoint()
+			tail = vendor.ReachedFence()
 		}
 	}
 	if tail == nil {
 		var err error
-		if tail, err = s.point("close stream"); err != nil {
+		if tail, err = s.fence("close stream"); err != nil {
 			if !s.dev.Unusable() {
-				// Without a mark only the handle tells when the work is done, so it
+				// Without a fence event only the handle tells when the work is done, so it
 				// stays until the context is released.
 				return
 			}
-			tail = s.reachedPoint()
+			tail = vendor.ReachedFence()
 			s.SetReached(s.Last())
 		}
 	}
@@ -341,7 +340,7 @@ func (s *Stream) Describe() string {
 	return text
 }
 
-// forget releases the marks that the stream keeps.
+// forget releases the fence events that the stream keeps.
 func (s *Stream) forget() {
 	s.mu.Lock()
 	kept, tail, last := s.kept, s.tail, s.last
@@ -349,11 +348,11 @@ func (s *Stream) forget() {
 	s.mu.Unlock()
 	s.dropRecord()
 	for _, k := range kept {
-		k.mark.release()
+		k.mark.Release()
 	}
-	for _, p := range []*point{tail, last} {
+	for _, p := range []*vendor.Fence{tail, last} {
 		if p != nil {
-			p.drop()
+			p.Drop()
 		}
 	}
 }
@@ -376,7 +375,7 @@ func (s *Stream) usable(doing string) error {
 func (s *Stream) borrowed() bool { return s.external && s.h != legacyHandle }
 
 // countOne counts an operation that the driver has accepted. On a borrowed stream it
-// records a mark behind it.
+// records a fence event behind it.
 func (s *Stream) countOne() {
 	s.Count()
 	if !s.borrowed() {
@@ -388,45 +387,45 @@ func (s *Stream) countOne() {
 		s.last = p
 		s.mu.Unlock()
 		if old != nil {
-			old.drop()
+			old.Drop()
 		}
 	}
 }
 
 // pointOfBorrowed returns a point behind all work of the stream, nil if the driver refuses it. A
-// capture has no work that could be pending: it makes no mark.
-func (s *Stream) pointOfBorrowed() *point {
+// capture has no work that could be pending: it makes no fence event.
+func (s *Stream) pointOfBorrowed() *vendor.Fence {
 	const doing = "keep place"
 	d := s.dev
 	place := s.Last()
-	m, err := d.newMark(eventDisableTiming, doing)
+	m, err := d.newFenceEvent(eventDisableTiming, doing)
 	if err != nil {
 		return nil
 	}
 	var captured C.int
-	if d.check(C.hs_record_behind(d.ctx(), m.event, s.h, &captured), doing) != nil {
-		m.release()
+	if d.check(C.hs_record_behind(d.ctx(), C.CUevent(m.Event), s.h, &captured), doing) != nil {
+		m.Release()
 		return nil
 	}
 	if captured != 0 {
-		m.release()
-		return s.reachedPoint()
+		m.Release()
+		return vendor.ReachedFence()
 	}
-	return newPoint(m, s, place)
+	return vendor.NewFence(m, &s.Progress, place)
 }
 
 // behind returns a point behind all work on the stream that this runtime knows of, for calls
 // that the program does not make for this stream; nil if these may pass the handle, too.
-func (s *Stream) behind() *point {
+func (s *Stream) behind() *vendor.Fence {
 	if p := s.endWithoutHandle(); p != nil || !s.borrowed() {
 		return p
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.last == nil {
-		return s.reachedPoint()
+		return vendor.ReachedFence()
 	}
-	return s.last.share()
+	return s.last.Share()
 }
 
 // pending reports whether the stream has work that is not done, as far as this runtime knows.
@@ -441,30 +440,23 @@ func (s *Stream) pending() bool {
 // endWithoutHandle returns a point behind all work of a stream whose handle the
 // calling thread cannot use, because the stream is closed or is another thread's
 // default stream; nil if the handle can be used.
-func (s *Stream) endWithoutHandle() *point {
+func (s *Stream) endWithoutHandle() *vendor.Fence {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.tail != nil || s.owner == 0 || s.owner == C.hs_self() {
 		return s.tail
 	}
 	if s.last == nil {
-		return s.reachedPoint()
+		return vendor.ReachedFence()
 	}
-	return s.last.share()
+	return s.last.Share()
 }
 
 // end returns the point behind all work of a closed stream, nil of an open one.
-func (s *Stream) end() *point {
+func (s *Stream) end() *vendor.Fence {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.tail
-}
-
-// reachedPoint returns a point of s that is reached.
-func (s *Stream) reachedPoint() *point {
-	p := &point{stream: s, mark: &mark{dev: s.dev}}
-	p.state.Store(reached)
-	return p
 }
 
 // handleClosed is set in a stream's number of users when it was closed.
@@ -535,7 +527,7 @@ func (s *Stream) beginEnqueue(doing string) error {
 }
 
 // endEnqueue ends beginEnqueue. The last thread to leave a closed stream closes
-// it: the mark behind its work must not be recorded before the work.
+// it: the fence event behind its work must not be recorded before the work.
 func (s *Stream) endEnqueue() {
 	if s.enqueuing.Add(-1) == handleClosed {
 		s.closeHandle()
@@ -593,10 +585,10 @@ func (s *Stream) Mark(tag driver.Tag) uint64 {
 	return place
 }
 
-// Keep implements driver.VendorStream. If the driver refuses the mark, Reached becomes
-// true later than it could. No mark is recorded on the legacy default stream, where it
+// Keep implements driver.VendorStream. If the driver refuses the fence event, Reached becomes
+// true later than it could. No fence event is recorded on the legacy default stream, where it
 // would make all ordered streams wait for each other, nor on a stream that another library
-// captures: a query of the mark would break that capture.
+// captures: a query of the fence event would break that capture.
 func (s *Stream) Keep() {
 	d := s.dev
 	if s.h == legacyHandle || d.usable("keep place") != nil || s.endWithoutHandle() != nil {
@@ -610,13 +602,13 @@ func (s *Stream) Keep() {
 	if !s.mayKeep() {
 		return
 	}
-	m, err := d.newMark(eventDisableTiming, "keep place")
+	m, err := d.newFenceEvent(eventDisableTiming, "keep place")
 	if err != nil {
 		return
 	}
 	var captured C.int
-	if d.check(C.hs_record_behind(d.ctx(), m.event, s.h, &captured), "keep place") != nil || captured != 0 {
-		m.release()
+	if d.check(C.hs_record_behind(d.ctx(), C.CUevent(m.Event), s.h, &captured), "keep place") != nil || captured != 0 {
+		m.Release()
 		return
 	}
 	s.noteRecord(m)
@@ -629,19 +621,19 @@ func (s *Stream) Keep() {
 	}
 }
 
-// maxKept is how many marks a stream keeps before it queries which were reached.
+// maxKept is how many fence events a stream keeps before it queries which were reached.
 const maxKept = 64
 
-// spareForOthers is how many unused marks a stream that keeps many leaves for other calls.
+// spareForOthers is how many unused fence events a stream that keeps many leaves for other calls.
 const spareForOthers = 64
 
-// mayKeep reports whether there are marks enough, or few are kept: the driver may wait for the
+// mayKeep reports whether there are fence events enough, or few are kept: the driver may wait for the
 // device to make one, and the work behind the kept ones may wait for what the caller enqueues next.
 func (s *Stream) mayKeep() bool {
 	s.mu.Lock()
 	many := len(s.kept) >= maxKept
 	s.mu.Unlock()
-	return !many || s.dev.marks[eventDisableTiming].has(spareForOthers)
+	return !many || s.dev.fenceEvents[eventDisableTiming].Unused() >= spareForOthers
 }
 
 // At implements driver.Stream.
@@ -651,16 +643,16 @@ func (s *Stream) At(place uint64) driver.Point {
 	}
 	s.mu.Lock()
 	for _, k := range s.kept {
-		if k.place >= place && k.mark.hold() {
+		if k.place >= place && k.mark.Hold() {
 			s.mu.Unlock()
-			return newPoint(k.mark, s, k.place)
+			return vendor.NewFence(k.mark, &s.Progress, k.place)
 		}
 	}
 	s.mu.Unlock()
 	return s.Point()
 }
 
-// queryKept queries which kept marks were reached, in their order.
+// queryKept queries which kept fence events were reached, in their order.
 func (s *Stream) queryKept() {
 	d := s.dev
 	for {
@@ -670,14 +662,14 @@ func (s *Stream) queryKept() {
 			return
 		}
 		first := s.kept[0]
-		held := first.mark.hold()
+		held := first.mark.Hold()
 		s.mu.Unlock()
 		if !held {
 			return
 		}
 		done := s.Done() >= first.place || d.Unusable()
 		if !done {
-			done, _ = d.answer(C.hs_event_query(d.ctx(), first.mark.event), "look at place")
+			done, _ = d.answer(C.hs_event_query(d.ctx(), C.CUevent(first.mark.Event)), "look at place")
 			done = done || d.IsLost()
 		}
 		if done {
@@ -690,10 +682,10 @@ func (s *Stream) queryKept() {
 			}
 			s.mu.Unlock()
 			if mine {
-				first.mark.release()
+				first.mark.Release()
 			}
 		}
-		first.mark.release()
+		first.mark.Release()
 		if !done {
 			return
 		}
@@ -712,7 +704,7 @@ func (s *Stream) refresh() {
 		return
 	}
 	if done, captured, _ := s.look(); done || captured {
-		return // another library's capture would take a mark, and break when that is queried
+		return // another library's capture would take a fence event, and break when that is queried
 	}
 	s.mu.Lock()
 	covered := false
@@ -730,13 +722,11 @@ func (s *Stream) countWait(e *Event) error {
 	if s.Captured() {
 		return nil // it is a node of another library's graph, and pending in no launch that this runtime knows of
 	}
-	p, err := s.point("wait event")
+	p, err := s.fence("wait event")
 	if err != nil {
 		return err
 	}
-	e.waitsMu.Lock()
-	e.waits = append(e.waits, p)
-	e.waitsMu.Unlock()
+	e.waits.Add(p)
 	return nil
 }
 
@@ -745,24 +735,24 @@ func (s *Stream) countWait(e *Event) error {
 // and cuStreamSynchronize returns. So the latest record is looked at, too.
 
 // noteRecord makes m, which was recorded just now, the latest record.
-func (s *Stream) noteRecord(m *mark) {
+func (s *Stream) noteRecord(m *vendor.FenceEvent) {
 	if !s.ordered {
 		return
 	}
-	var before *mark
+	var before *vendor.FenceEvent
 	s.mu.Lock()
 	s.records++
-	if s.recorded != m && m.hold() {
+	if s.recorded != m && m.Hold() {
 		before, s.recorded = s.recorded, m
 	}
 	s.mu.Unlock()
 	if before != nil {
-		before.release()
+		before.Release()
 	}
 }
 
 // isLatest reports whether m is the latest record, to which the stream has a reference then.
-func (s *Stream) isLatest(m *mark) bool {
+func (s *Stream) isLatest(m *vendor.FenceEvent) bool {
 	if !s.ordered {
 		return false
 	}
@@ -778,13 +768,13 @@ func (s *Stream) recordReached() (bool, error) {
 	}
 	s.mu.Lock()
 	m, records := s.recorded, s.records
-	if m == nil || !m.hold() {
+	if m == nil || !m.Hold() {
 		s.mu.Unlock()
 		return true, nil
 	}
 	s.mu.Unlock()
-	defer m.release()
-	status := C.hs_event_query(s.dev.ctx(), m.event)
+	defer m.Release()
+	status := C.hs_event_query(s.dev.ctx(), C.CUevent(m.Event))
 	switch code := int(C.hs_code(status)); {
 	case code == C.HS_INVALID_VALUE || code == C.HS_CAPTURED_EVENT || code == C.HS_CAPTURE_INVALIDATED:
 		// It has become a node of another library's graph, and stands for no work of the stream.
@@ -799,7 +789,7 @@ func (s *Stream) recordReached() (bool, error) {
 	}
 	s.mu.Unlock()
 	if latest {
-		m.release()
+		m.Release()
 	}
 	return true, nil
 }
@@ -811,7 +801,7 @@ func (s *Stream) dropRecord() {
 	s.recorded = nil
 	s.mu.Unlock()
 	if m != nil {
-		m.release()
+		m.Release()
 	}
 }
 
@@ -819,7 +809,7 @@ func (s *Stream) dropRecord() {
 type idlePoint struct {
 	stream *Stream
 	place  uint64
-	record *point // nil if there is none
+	record *vendor.Fence // nil if there is none
 }
 
 // idlePoint returns the point at which all that is enqueued now is done.
@@ -830,10 +820,9 @@ func (s *Stream) idlePoint() *idlePoint {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if m := s.recorded; m != nil && m.hold() {
-		r.record = &point{mark: m, spin: s.dev.spin(m.flags)}
-		r.record.state.Store(watched)
-		runtime.SetFinalizer(r.record, func(p *point) { p.drop() })
+	if m := s.recorded; m != nil && m.Hold() {
+		r.record = vendor.NewFence(m, nil, 0)
+		r.record.Watch()
 	}
 	return r
 }
@@ -861,9 +850,9 @@ func (r *idlePoint) Wait(limit int64) bool {
 func (r *idlePoint) awaitStream(limit int64) bool {
 	s := r.stream
 	d := s.dev
-	var refused refusals
+	var refused vendor.Refusals
 	for {
-		l := d.live.Load()
+		l := d.state()
 		if l == nil || d.Unusable() {
 			return d.AwaitTasks(limit)
 		}
@@ -876,26 +865,20 @@ func (r *idlePoint) awaitStream(limit int64) bool {
 		if !s.enter() {
 			continue // closed meanwhile: endWithoutHandle has its point now
 		}
-		if !l.hold() {
+		if !l.refs.Hold() {
 			s.leave()
 			return d.AwaitTasks(limit)
 		}
-		status := C.hs_await_stream(l.ctx, s.h, C.int64_t(limit), C.int64_t(d.spin(0)))
+		status := C.hs_await_stream(l.ctx, s.h, C.int64_t(limit), C.int64_t(spin(0)))
 		s.leave()
-		l.release(d)
-		if C.hs_code(status) == codeNotReady {
-			if limit >= 0 {
-				return false
-			}
-			continue
+		done, err := l.waited(status, "synchronize")
+		l.Leave()
+		if done {
+			return true
 		}
-		if status != 0 {
-			if !refused.again(d, s, status, &limit) {
-				return false
-			}
-			continue
+		if err == nil && limit >= 0 || err != nil && !refused.Again(&d.Device, &s.Progress, err, &limit) {
+			return false
 		}
-		return true
 	}
 }
 
@@ -939,8 +922,8 @@ func (s *Stream) Wait(e driver.Event, limit int64, tag driver.Tag) (err error) {
 		if m == nil {
 			return nil // never recorded: nothing to wait for
 		}
-		err := s.enqueuedOne(C.hs_wait(d.ctx(), s.h, m.event), doing)
-		m.release()
+		err := s.enqueuedOne(C.hs_wait(d.ctx(), s.h, C.CUevent(m.Event)), doing)
+		m.Release()
 		if err != nil {
 			return err
 		}
@@ -976,8 +959,8 @@ func (s *Stream) waitSlow(e *Event, limit int64, doing string) error {
 		}
 	}
 	release := func() {
-		if p, ok := at.(interface{ drop() bool }); ok {
-			p.drop()
+		if p, ok := at.(interface{ Drop() bool }); ok {
+			p.Drop()
 		}
 	}
 	look := func() {
@@ -1025,22 +1008,20 @@ func (s *Stream) WaitStream(o driver.Stream, tag driver.Tag) (err error) {
 		tail = other.end() // closed meanwhile
 	}
 	if tail != nil {
-		if !tail.mark.hold() {
+		m := tail.Hold()
+		if m == nil {
 			return nil
 		}
-		defer tail.mark.release()
-		if tail.state.Load() == reached { // the mark may have another user by now
-			return nil
-		}
-		return s.enqueuedOne(C.hs_wait(s.dev.ctx(), s.h, tail.mark.event), doing)
+		defer m.Release()
+		return s.enqueuedOne(C.hs_wait(s.dev.ctx(), s.h, C.CUevent(m.Event)), doing)
 	}
 	defer other.leave()
-	m, err := other.dev.newMark(eventDisableTiming, doing)
+	m, err := other.dev.newFenceEvent(eventDisableTiming, doing)
 	if err != nil {
 		return err
 	}
-	defer m.release()
-	if err := s.enqueuedOne(C.hs_wait_stream(s.dev.ctx(), s.h, other.dev.ctx(), other.h, m.event), doing); err != nil {
+	defer m.Release()
+	if err := s.enqueuedOne(C.hs_wait_stream(s.dev.ctx(), s.h, other.dev.ctx(), other.h, C.CUevent(m.Event)), doing); err != nil {
 		return err
 	}
 	other.noteRecord(m)

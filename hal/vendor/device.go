@@ -12,8 +12,21 @@ type DeviceCalls interface {
 	// Pause lets the calling thread sleep for a moment with Python's lock released, and reports whether a signal has
 	// ended the sleep.
 	Pause() bool
+	// Enter returns the device's context, which stays until Leave even if the driver is closed meanwhile; nil where it was
+	// closed before.
+	Enter() Context
 	// DropBlocked drops what waits for the host on streams of a device that was just lost: pending work never runs.
 	DropBlocked()
+}
+
+// Context is what a device has in the library from its first use on.
+type Context interface {
+	// Await waits for the work behind which an event was recorded: for limit nanoseconds, without a limit if it is negative.
+	// With 0 it looks once. It reports whether the work is done; an error says that the library has refused to tell, and has
+	// made the device lost if it is lasting. doing says what the call is for.
+	Await(e *FenceEvent, limit int64, doing string) (done bool, refused *driver.Error)
+	// Leave ends what Enter has begun.
+	Leave()
 }
 
 // Device is the part of a device that backends share: whether it is of use, and its work on threads of the host.
@@ -41,6 +54,14 @@ func (d *Device) Ended() bool { return d.ended.Load() }
 
 // Unusable reports whether the library answers no call about the device any more.
 func (d *Device) Unusable() bool { return d.IsLost() || d.Ended() }
+
+// enter returns the device's context until Leave, nil if the library answers no call about the device any more.
+func (d *Device) enter() Context {
+	if d.Unusable() {
+		return nil
+	}
+	return d.calls.Enter()
+}
 
 // Lost implements driver.VendorDevice.
 func (d *Device) Lost() *driver.Error {

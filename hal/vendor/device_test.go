@@ -12,20 +12,48 @@ import (
 	"halstream/hal/driver"
 )
 
-// fakeDevice is a device of a library that does nothing.
+// fakeDevice is a device of a library whose events are reached in the order of their numbers.
 type fakeDevice struct {
 	Device
+	events  FenceEvents
 	pause   func() bool
+	await   func(e *FenceEvent, limit int64) (bool, *driver.Error) // what the library answers
+	made    uintptr                                                // the latest event
+	inside  atomic.Int64                                           // calls that keep the context
 	dropped atomic.Int64
+	closed  atomic.Bool
 }
 
 func (d *fakeDevice) Pause() bool  { return d.pause() }
 func (d *fakeDevice) DropBlocked() { d.dropped.Add(1) }
 
+func (d *fakeDevice) Enter() Context {
+	if d.closed.Load() {
+		return nil
+	}
+	d.inside.Add(1)
+	return d
+}
+
+func (d *fakeDevice) Leave() { d.inside.Add(-1) }
+
+func (d *fakeDevice) Await(e *FenceEvent, limit int64, _ string) (bool, *driver.Error) {
+	return d.await(e, limit)
+}
+
+// newEvent returns an event with one reference.
+func (d *fakeDevice) newEvent(t *testing.T) *FenceEvent {
+	t.Helper()
+	e, err := d.events.New(func() (uintptr, error) { d.made++; return d.made, nil })
+	require.NoError(t, err)
+	return e
+}
+
 func newDevice(t *testing.T) *fakeDevice {
 	t.Helper()
-	d := &fakeDevice{pause: sleeps(t)}
+	d := &fakeDevice{pause: sleeps(t), await: func(*FenceEvent, int64) (bool, *driver.Error) { return true, nil }}
 	d.Init(d)
+	d.events.Init(&d.Device, 3)
 	return d
 }
 
