@@ -351,7 +351,7 @@ func (d *Device) sweep() {
 		if tail == nil || !tail.Wait(0) || !d.streams.Remove(s) {
 			continue
 		}
-		s.queryKept()
+		s.QueryCached()
 		if made := s.made(); d.opened() && !d.spares.PutUpTo(maxSpares, made) {
 			d.destroy(made)
 		}

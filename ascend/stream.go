@@ -33,19 +33,12 @@ type Stream struct {
 	subscribing atomic.Bool  // a thread makes line
 
 	mu   sync.Mutex
-	line *C.na_line // for its functions, from the first one on
-	kept []keptMark
+	line *C.na_line    // for its functions, from the first one on
 	tail *vendor.Fence // of a closed stream: behind all of its work
 }
 
 // counter is a number that grows.
 type counter = atomic.Uint64
-
-// keptMark stands for the operation at a place.
-type keptMark struct {
-	place uint64
-	mark  *vendor.FenceEvent
-}
 
 // closed is set in a stream's number of users when it was closed.
 const closed = 1 << 32
@@ -166,10 +159,10 @@ func (s *Stream) Query() (bool, error) {
 		return s.end().Wait(0), nil
 	}
 	defer s.finish()
-	place := s.Last()
+	seq := s.Last()
 	done, err := d.answer(C.na_stream_query(d.ctx(), s.h), doing)
 	if done {
-		s.SetReached(place)
+		s.SetReached(seq)
 	}
 	if done && s.legacy {
 		return d.orderedDone()
@@ -203,12 +196,12 @@ func (s *Stream) Point() driver.Point {
 }
 
 func (s *Stream) fence(doing string) (*vendor.Fence, error) {
-	place := s.Last()
+	seq := s.Last()
 	m, err := s.recordFenceEvent(false, doing)
 	if err != nil {
 		return nil, err
 	}
-	return vendor.NewFence(m, &s.Progress, place), nil
+	return vendor.NewFence(m, &s.Progress, seq), nil
 }
 
 // lostPoint is reached once no task of a lost device uses memory of the program.
@@ -219,7 +212,7 @@ func (p lostPoint) Wait(limit int64) bool { return p.dev.AwaitTasks(limit) }
 // queriedPoint is the point at which a stream is idle. It needs no event.
 type queriedPoint struct {
 	stream *Stream
-	place  uint64
+	seq    uint64
 }
 
 // Wait implements driver.Point.
@@ -229,7 +222,7 @@ func (p *queriedPoint) Wait(limit int64) bool {
 			return p.stream.dev.AwaitTasks(limit)
 		}
 		done, _ := p.stream.Query()
-		if done || p.stream.Done() > p.place {
+		if done || p.stream.Done() > p.seq {
 			return true
 		}
 		if limit >= 0 && clock() >= limit || pause() && limit >= 0 {
@@ -329,15 +322,12 @@ func (s *Stream) Describe() string {
 	return text
 }
 
-// forget releases the fence events that the stream keeps.
+// forget releases the fence events that the stream has.
 func (s *Stream) forget() {
 	s.mu.Lock()
-	kept, tail := s.kept, s.tail
-	s.kept = nil
+	tail := s.tail
 	s.mu.Unlock()
-	for _, k := range kept {
-		k.mark.Release()
-	}
+	s.DropCached()
 	if tail != nil {
 		tail.Drop()
 	}
@@ -366,8 +356,8 @@ func (s *Stream) join(doing string) error {
 
 // comeAfter makes later work of s start after all work of o, unless seen says that it does already.
 func (s *Stream) comeAfter(o *Stream, seen *counter, doing string) error {
-	place := o.Last()
-	if seen.Load() >= place || o.Done() >= place {
+	seq := o.Last()
+	if seen.Load() >= seq || o.Done() >= seq {
 		return nil
 	}
 	m, err := o.behind(doing)
@@ -380,7 +370,7 @@ func (s *Stream) comeAfter(o *Stream, seen *counter, doing string) error {
 	}
 	for {
 		before := seen.Load()
-		if before >= place || seen.CompareAndSwap(before, place) {
+		if before >= seq || seen.CompareAndSwap(before, seq) {
 			return nil
 		}
 	}
@@ -414,9 +404,9 @@ func (s *Stream) Mark(tag driver.Tag) uint64 {
 		_ = s.join("mark") // where it is refused, the next operation tries again
 		s.finish()
 	}
-	place := s.Count()
+	seq := s.Count()
 	s.Keep()
-	return place
+	return seq
 }
 
 // Keep implements driver.VendorStream. If the library refuses the fence event, Reached becomes true later than it could.
@@ -426,95 +416,32 @@ func (s *Stream) Keep() {
 		return
 	}
 	defer s.finish()
-	place := s.Last()
+	seq := s.Last()
 	m, err := s.recordFenceEvent(false, doing)
 	if err != nil {
 		return
 	}
-	s.mu.Lock()
-	s.kept = append(s.kept, keptMark{place, m})
-	many := len(s.kept) > maxKept
-	s.mu.Unlock()
-	if many {
-		s.queryKept()
-	}
+	s.Cache(seq, m)
 }
-
-// maxKept is how many fence events a stream keeps before it queries which were reached.
-const maxKept = 64
 
 // At implements driver.Stream.
-func (s *Stream) At(place uint64) driver.Point {
-	s.mu.Lock()
-	for _, k := range s.kept {
-		if k.place >= place && k.mark.Hold() {
-			s.mu.Unlock()
-			return vendor.NewFence(k.mark, &s.Progress, k.place)
-		}
+func (s *Stream) At(seq uint64) driver.Point {
+	if f := s.Cached(seq); f != nil {
+		return f
 	}
-	s.mu.Unlock()
 	return s.Point()
-}
-
-// queryKept queries which kept fence events were reached, in their order.
-func (s *Stream) queryKept() {
-	d := s.dev
-	for {
-		s.mu.Lock()
-		if len(s.kept) == 0 {
-			s.mu.Unlock()
-			return
-		}
-		first := s.kept[0]
-		held := first.mark.Hold()
-		s.mu.Unlock()
-		if !held {
-			return
-		}
-		done := s.Done() >= first.place || d.unusable()
-		if !done {
-			done, _ = d.answer(C.na_event_query(C.uintptr_t(first.mark.Event)), "look at place")
-		}
-		if done {
-			s.SetReached(first.place)
-			s.mu.Lock()
-			mine := len(s.kept) > 0 && s.kept[0] == first
-			if mine {
-				s.kept = s.kept[1:]
-			}
-			s.mu.Unlock()
-			if mine {
-				first.mark.Release()
-			}
-		}
-		first.mark.Release()
-		if !done {
-			return
-		}
-	}
 }
 
 // refresh queries how far the stream is if Reached has answered false since.
 func (s *Stream) refresh() {
-	s.queryKept()
-	wanted, still := s.Wanted()
-	if !still {
-		return
-	}
-	place := s.Last() // before the query: another thread may enqueue behind it
-	if done, _ := s.Query(); done {
-		s.SetReached(place)
-		return
-	}
-	s.mu.Lock()
-	covered := false
-	for _, k := range s.kept {
-		covered = covered || k.place >= wanted
-	}
-	s.mu.Unlock()
-	if !covered {
-		s.Keep()
-	}
+	s.Refresh(func() bool {
+		seq := s.Last() // before the query: another thread may enqueue behind it
+		done, _ := s.Query()
+		if done {
+			s.SetReached(seq)
+		}
+		return done
+	}, s.Keep)
 }
 
 // made takes the stream of the library from a stream that does not use it any more.

@@ -747,7 +747,7 @@ func (d *Device) queueLoads(level uint8) []int {
 func (d *Device) sweep() {
 	for _, s := range d.streams.All() {
 		if tail := s.end(); tail != nil && tail.Wait(0) && d.streams.Remove(s) {
-			s.queryKept()
+			s.QueryCached()
 		}
 	}
 }

@@ -22,9 +22,9 @@ type endingQueue struct {
 	head int // how many of the list have ended
 }
 
-// ending is launches that end when the stream has got to a place.
+// ending is launches that end when the stream has done an operation.
 type ending struct {
-	place uint64
+	seq   uint64
 	count int
 	l     completionListener
 }
@@ -35,10 +35,10 @@ type completionListener interface {
 	End()
 }
 
-// add adds a launch that ends when s has got to a place. Launches in a row that are the same one to
+// add adds a launch that ends when s has done the operation with a sequence number. Launches in a row that are the same one to
 // the caller end with the last of them: a program that launches a graph over and over before it waits
 // has one entry.
-func (p *endings) add(s *Stream, place uint64, l completionListener) {
+func (p *endings) add(s *Stream, seq uint64, l completionListener) {
 	p.mu.Lock()
 	q := p.queues[s]
 	if q == nil {
@@ -54,12 +54,12 @@ func (p *endings) add(s *Stream, place uint64, l completionListener) {
 	}
 	if n := len(q.list); n > q.head && q.list[n-1].l == l {
 		q.list[n-1].count++
-		q.list[n-1].place = max(q.list[n-1].place, place)
+		q.list[n-1].seq = max(q.list[n-1].seq, seq)
 	} else {
-		q.list = append(q.list, ending{place, 1, l})
+		q.list = append(q.list, ending{seq, 1, l})
 	}
 	p.mu.Unlock()
-	if s.Reached(place) { // before it was in the list, or the device is lost
+	if s.Reached(seq) { // before it was in the list, or the device is lost
 		p.collect(s)
 	}
 }
@@ -76,7 +76,7 @@ func (p *endings) collect(s *Stream) {
 		return
 	}
 	from := q.head
-	for q.head < len(q.list) && s.Reached(q.list[q.head].place) {
+	for q.head < len(q.list) && s.Reached(q.list[q.head].seq) {
 		q.head++
 	}
 	done := q.list[from:q.head]
@@ -120,7 +120,7 @@ func (p *endings) endAll() {
 	p.mu.Unlock()
 	for s, q := range queues {
 		for _, e := range q.list[q.head:] {
-			if _, executable := e.l.(*wholeGraph); !executable || s.Reached(e.place) {
+			if _, executable := e.l.(*wholeGraph); !executable || s.Reached(e.seq) {
 				e.end()
 			}
 		}

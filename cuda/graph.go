@@ -368,7 +368,7 @@ func (l launching) Ready(token uint64, level uint8, c driver.Completer) *park.Pa
 type wholeGraph struct {
 	dev  *Device
 	exec C.CUgraphExec
-	// lastOn is the stream of the latest launch, and last its place there. The enqueue lock of the executable guards them.
+	// lastOn is the stream of the latest launch, and last its sequence number there. The enqueue lock of the executable guards them.
 	lastOn *Stream
 	last   uint64
 }

@@ -45,8 +45,7 @@ type Stream struct {
 
 	enqueueLock vendor.EnqueueLock
 
-	mu   sync.Mutex
-	kept []keptMark
+	mu sync.Mutex
 	// recorded is the latest record of an ordered stream: see records.go. records counts them.
 	recorded *vendor.FenceEvent
 	records  uint64
@@ -56,12 +55,6 @@ type Stream struct {
 	// Guarded by the poller.
 	holds                 []*held
 	inFlight, maxInFlight int
-}
-
-// keptMark stands for the operation at a place.
-type keptMark struct {
-	place uint64
-	mark  *vendor.FenceEvent
 }
 
 // NewStream implements driver.Device.
@@ -158,13 +151,13 @@ func (s *Stream) Query() (bool, error) {
 		return s.end().Wait(0), nil // closed meanwhile
 	}
 	defer s.leave()
-	place := s.Last()
+	seq := s.Last()
 	done, err := d.answer(C.hs_stream_query(d.ctx(), s.h), doing)
 	if done {
 		done, err = s.recordReached()
 	}
 	if done {
-		s.SetReached(place)
+		s.SetReached(seq)
 	}
 	return done, err
 }
@@ -184,14 +177,14 @@ func (s *Stream) look() (done, captured bool, err error) {
 		return s.end().Wait(0), false, nil // closed meanwhile
 	}
 	defer s.leave()
-	place := s.Last()
+	seq := s.Last()
 	var state C.int
 	done, err = d.answer(C.hs_stream_look(d.ctx(), s.h, &state), doing)
 	if done = done && state == 0; done {
 		done, err = s.recordReached()
 	}
 	if done {
-		s.SetReached(place)
+		s.SetReached(seq)
 	}
 	return done, state != 0, err
 }
@@ -237,7 +230,7 @@ func (s *Stream) fence(doing string) (*vendor.Fence, error) {
 	if err := d.usable(doing); err != nil {
 		return nil, err
 	}
-	place := s.Last()
+	seq := s.Last()
 	m, err := d.newFenceEvent(eventDisableTiming, doing)
 	if err != nil {
 		return nil, err
@@ -246,7 +239,7 @@ func (s *Stream) fence(doing string) (*vendor.Fence, error) {
 		m.Release()
 		return nil, err
 	}
-	return vendor.NewFence(m, &s.Progress, place), nil
+	return vendor.NewFence(m, &s.Progress, seq), nil
 }
 
 // Close implements driver.Stream. Pending work still runs. If another thread
@@ -340,16 +333,13 @@ func (s *Stream) Describe() string {
 	return text
 }
 
-// forget releases the fence events that the stream keeps.
+// forget releases the fence events that the stream has.
 func (s *Stream) forget() {
 	s.mu.Lock()
-	kept, tail, last := s.kept, s.tail, s.last
-	s.kept = nil
+	tail, last := s.tail, s.last
 	s.mu.Unlock()
 	s.dropRecord()
-	for _, k := range kept {
-		k.mark.Release()
-	}
+	s.DropCached()
 	for _, p := range []*vendor.Fence{tail, last} {
 		if p != nil {
 			p.Drop()
@@ -397,7 +387,7 @@ func (s *Stream) countOne() {
 func (s *Stream) pointOfBorrowed() *vendor.Fence {
 	const doing = "keep place"
 	d := s.dev
-	place := s.Last()
+	seq := s.Last()
 	m, err := d.newFenceEvent(eventDisableTiming, doing)
 	if err != nil {
 		return nil
@@ -411,7 +401,7 @@ func (s *Stream) pointOfBorrowed() *vendor.Fence {
 		m.Release()
 		return vendor.ReachedFence()
 	}
-	return vendor.NewFence(m, &s.Progress, place)
+	return vendor.NewFence(m, &s.Progress, seq)
 }
 
 // behind returns a point behind all work on the stream that this runtime knows of, for calls
@@ -580,9 +570,9 @@ func (s *Stream) Mark(tag driver.Tag) uint64 {
 	f := s.follow(tag, nil)
 	defer f.End(nil)
 	s.countOne()
-	place := s.Last()
+	seq := s.Last()
 	s.Keep()
-	return place
+	return seq
 }
 
 // Keep implements driver.VendorStream. If the driver refuses the fence event, Reached becomes
@@ -598,7 +588,7 @@ func (s *Stream) Keep() {
 		return
 	}
 	defer s.leave()
-	place := s.Last()
+	seq := s.Last()
 	if !s.mayKeep() {
 		return
 	}
@@ -612,109 +602,39 @@ func (s *Stream) Keep() {
 		return
 	}
 	s.noteRecord(m)
-	s.mu.Lock()
-	s.kept = append(s.kept, keptMark{place, m})
-	many := len(s.kept) > maxKept
-	s.mu.Unlock()
-	if many {
-		s.queryKept()
-	}
+	s.Cache(seq, m)
 }
 
-// maxKept is how many fence events a stream keeps before it queries which were reached.
-const maxKept = 64
-
-// spareForOthers is how many unused fence events a stream that keeps many leaves for other calls.
+// spareForOthers is how many unused fence events a stream that caches many leaves for other calls.
 const spareForOthers = 64
 
-// mayKeep reports whether there are fence events enough, or few are kept: the driver may wait for the
-// device to make one, and the work behind the kept ones may wait for what the caller enqueues next.
+// mayKeep reports whether there are fence events enough, or few are cached: the driver may wait for the
+// device to make one, and the work behind the cached ones may wait for what the caller enqueues next.
 func (s *Stream) mayKeep() bool {
-	s.mu.Lock()
-	many := len(s.kept) >= maxKept
-	s.mu.Unlock()
-	return !many || s.dev.fenceEvents[eventDisableTiming].Unused() >= spareForOthers
+	return !s.CachesMany() || s.dev.fenceEvents[eventDisableTiming].Unused() >= spareForOthers
 }
 
 // At implements driver.Stream.
-func (s *Stream) At(place uint64) driver.Point {
+func (s *Stream) At(seq uint64) driver.Point {
 	if tail := s.endWithoutHandle(); tail != nil {
 		return tail
 	}
-	s.mu.Lock()
-	for _, k := range s.kept {
-		if k.place >= place && k.mark.Hold() {
-			s.mu.Unlock()
-			return vendor.NewFence(k.mark, &s.Progress, k.place)
-		}
+	if f := s.Cached(seq); f != nil {
+		return f
 	}
-	s.mu.Unlock()
 	return s.Point()
-}
-
-// queryKept queries which kept fence events were reached, in their order.
-func (s *Stream) queryKept() {
-	d := s.dev
-	for {
-		s.mu.Lock()
-		if len(s.kept) == 0 {
-			s.mu.Unlock()
-			return
-		}
-		first := s.kept[0]
-		held := first.mark.Hold()
-		s.mu.Unlock()
-		if !held {
-			return
-		}
-		done := s.Done() >= first.place || d.Unusable()
-		if !done {
-			done, _ = d.answer(C.hs_event_query(d.ctx(), C.CUevent(first.mark.Event)), "look at place")
-			done = done || d.IsLost()
-		}
-		if done {
-			s.SetReached(first.place)
-			s.mu.Lock()
-			mine := len(s.kept) > 0 && s.kept[0] == first
-			if mine {
-				s.kept[0] = keptMark{}
-				s.kept = s.kept[1:]
-			}
-			s.mu.Unlock()
-			if mine {
-				first.mark.Release()
-			}
-		}
-		first.mark.Release()
-		if !done {
-			return
-		}
-	}
 }
 
 // refresh queries how far the stream is if Reached has answered false since.
 func (s *Stream) refresh() {
-	s.queryKept()
-	wanted, still := s.Wanted()
-	if !still {
-		return
-	}
-	if tail := s.behind(); tail != nil {
-		tail.Wait(0)
-		return
-	}
-	if done, captured, _ := s.look(); done || captured {
-		return // another library's capture would take a fence event, and break when that is queried
-	}
-	s.mu.Lock()
-	covered := false
-	for _, k := range s.kept {
-		covered = covered || k.place >= wanted
-	}
-	s.mu.Unlock()
-	if !covered {
-		s.Keep()
-	}
+	s.Refresh(func() bool {
+		if tail := s.behind(); tail != nil {
+			tail.Wait(0)
+			return true
+		}
+		done, captured, _ := s.look()
+		return done || captured // another library's capture would take a fence event, and break when that is queried
+	}, s.Keep)
 }
 
 // countWait adds a wait of s for e, which was just enqueued, to the event's count.
@@ -808,13 +728,13 @@ func (s *Stream) dropRecord() {
 // idlePoint is the point at which a stream is idle, and its latest record is reached.
 type idlePoint struct {
 	stream *Stream
-	place  uint64
+	seq    uint64
 	record *vendor.Fence // nil if there is none
 }
 
 // idlePoint returns the point at which all that is enqueued now is done.
 func (s *Stream) idlePoint() *idlePoint {
-	r := &idlePoint{stream: s, place: s.Last()}
+	r := &idlePoint{stream: s, seq: s.Last()}
 	if done, _ := s.recordReached(); done {
 		return r
 	}
@@ -842,7 +762,7 @@ func (r *idlePoint) Wait(limit int64) bool {
 			return false
 		}
 	}
-	r.stream.SetReached(r.place)
+	r.stream.SetReached(r.seq)
 	return true
 }
 
@@ -856,7 +776,7 @@ func (r *idlePoint) awaitStream(limit int64) bool {
 		if l == nil || d.Unusable() {
 			return d.AwaitTasks(limit)
 		}
-		if s.Done() > r.place {
+		if s.Done() > r.seq {
 			return true
 		}
 		if tail := s.endWithoutHandle(); tail != nil {

@@ -1,6 +1,7 @@
 package vendor
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -8,8 +9,8 @@ import (
 )
 
 // Progress is the part of a stream that backends share. It counts the operations that were enqueued, and how many of
-// them are known to be done, from queries and waits; the number of an operation is its sequence number. It keeps the first
-// error of the stream.
+// them are known to be done: from queries and waits of the program, and from cached fences where the state of a single
+// operation is needed. The number of an operation is its sequence number. It keeps the first error of the stream.
 type Progress struct {
 	dev     *Device
 	further func()
@@ -23,7 +24,17 @@ type Progress struct {
 
 	mu      sync.Mutex
 	failure *driver.Error
+	cached  []cachedFence // in the order of their sequence numbers
 }
+
+// cachedFence is an event that was recorded behind the operation with a sequence number.
+type cachedFence struct {
+	seq   uint64
+	event *FenceEvent
+}
+
+// maxCached is how many fences a stream caches before it queries which were reached.
+const maxCached = 64
 
 // Init is called once, before the stream is used. further, if it is not nil, is called each time when more operations are
 // known to be done.
@@ -70,10 +81,103 @@ func (p *Progress) Reached(seq uint64) bool {
 	return false
 }
 
-// Wanted returns the latest sequence number for which Reached has answered false, and whether that would be the answer still.
-func (p *Progress) Wanted() (seq uint64, still bool) {
-	seq = p.wanted.Load()
-	return seq, p.done.Load() < seq
+// Cache keeps an event that was recorded behind the operation with a sequence number, and takes over a reference to it: from
+// then on Reached is exact for that operation, instead of true only when later ones are done, too.
+func (p *Progress) Cache(seq uint64, e *FenceEvent) {
+	p.mu.Lock()
+	p.cached = append(p.cached, cachedFence{seq, e})
+	many := len(p.cached) > maxCached
+	p.mu.Unlock()
+	if many {
+		p.QueryCached()
+	}
+}
+
+// CachesMany reports whether the next fence that is cached makes the stream query which were reached.
+func (p *Progress) CachesMany() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.cached) >= maxCached
+}
+
+// Cached returns a cached fence behind the operation with a sequence number, nil if there is none.
+func (p *Progress) Cached(seq uint64) *Fence {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.cached {
+		if c.seq >= seq && c.event.Hold() {
+			return NewFence(c.event, p, c.seq)
+		}
+	}
+	return nil
+}
+
+// QueryCached queries which cached fences were reached, in their order.
+func (p *Progress) QueryCached() {
+	for p.queryFirst() {
+	}
+}
+
+// queryFirst queries the first cached fence, and reports whether it was reached.
+func (p *Progress) queryFirst() bool {
+	p.mu.Lock()
+	if len(p.cached) == 0 || !p.cached[0].event.Hold() {
+		p.mu.Unlock()
+		return false
+	}
+	first := p.cached[0]
+	p.mu.Unlock()
+	context := p.dev.enter()
+	if context != nil {
+		defer context.Leave() // when the event is released
+	}
+	defer first.event.Release()
+	done := p.done.Load() >= first.seq || context == nil
+	if !done {
+		done, _ = context.Await(first.event, 0, "look at place")
+	}
+	if !done && !p.dev.IsLost() {
+		return false
+	}
+	p.SetReached(first.seq)
+	p.mu.Lock()
+	mine := len(p.cached) > 0 && p.cached[0] == first
+	if mine {
+		p.cached[0] = cachedFence{}
+		p.cached = p.cached[1:]
+	}
+	p.mu.Unlock()
+	if mine {
+		first.event.Release()
+	}
+	return true
+}
+
+// DropCached releases the cached fences.
+func (p *Progress) DropCached() {
+	p.mu.Lock()
+	cached := p.cached
+	p.cached = nil
+	p.mu.Unlock()
+	for _, c := range cached {
+		c.event.Release()
+	}
+}
+
+// Refresh queries how far the stream is if Reached has answered false since. look queries the stream itself, and reports
+// whether no fence is needed any more; keep caches a fence behind the work.
+func (p *Progress) Refresh(look func() bool, keep func()) {
+	p.QueryCached()
+	wanted := p.wanted.Load()
+	if p.done.Load() >= wanted || look() {
+		return
+	}
+	p.mu.Lock()
+	covered := slices.ContainsFunc(p.cached, func(c cachedFence) bool { return c.seq >= wanted })
+	p.mu.Unlock()
+	if !covered {
+		keep()
+	}
 }
 
 // AwaitsHostAt notes that the operation with a sequence number waits for something that the program may have to do. keep makes
