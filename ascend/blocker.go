@@ -16,8 +16,8 @@ import (
 )
 
 // blocker is an operation on a stream that needs the host: a function of the program, a gate, or work on memory
-// of the host. The goroutine that reads the inbox runs it. It is a blocking callback, on the thread of the stream's line, that posts its number and
-// returns once the host has completed the operation.
+// of the host. It is a blocking callback, on the thread of the stream's line, that posts its number and returns once the
+// host has completed the operation. The goroutine that reads the inbox runs it.
 type blocker struct {
 	vendor.Blocker
 	s      *Stream

@@ -51,9 +51,9 @@ func slotAt(addr uintptr) *C.hs_slot { return *(**C.hs_slot)(unsafe.Pointer(&add
 const memopsLimit = 3 * time.Second
 
 // blocker is an operation on a stream that needs the host: a function of the program,
-// a gate, or work during which the driver would block the caller. The poller runs it. The stream writes
+// a gate, or work during which the driver would block the caller. The stream writes
 // that it has reached the operation and, unless that is HS_PASS, waits until the
-// host has completed it.
+// host has completed it. The poller runs it.
 type blocker struct {
 	vendor.Blocker
 	s     *Stream

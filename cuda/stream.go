@@ -45,7 +45,7 @@ type Stream struct {
 	enqueueLock vendor.EnqueueLock
 
 	mu sync.Mutex
-	// recorded is the latest record of an ordered stream: see records.go. records counts them.
+	// recorded is the latest record of an ordered stream: see noteRecord. records counts them.
 	recorded *vendor.FenceEvent
 	records  uint64
 	tail     *vendor.Fence // of a closed stream: behind all of its work
