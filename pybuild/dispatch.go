@@ -116,26 +116,16 @@ func halstreamHostFail(number int64, failure *C.char) C.int {
 }
 
 // halstreamHostFuncs enqueues a burst: 0 if it was not, as the call needs what only
-// StreamCall does, 1 if the burst cannot grow, 2 if it can. site says where the program
-// makes the call, if a capture asks for that.
+// StreamCall does, 1 if the burst cannot grow, 2 if it can.
 //
 //export halstreamHostFuncs
-func halstreamHostFuncs(id, token int64, word *uint64, site uint32) C.int {
+func halstreamHostFuncs(id, token int64, word *uint64) C.int {
 	t := caller()
 	s, ok := find(id).(*hal.Stream) // a per-thread default stream is another one on each thread
 	if !ok || over.Load() || s.BlocksHost() || positions > 0 {
 		return 0 // the innermost frame of a call's position is the package's own
 	}
-	burst := (*hal.Burst)(unsafe.Pointer(word))
-	if site != 0 && s.CaptureID() != 0 {
-		if burst.Seal() > 1 {
-			return 0
-		}
-		lane, fresh, captured, err := s.CaptureFunc(t, uint64(token), site, captureList())
-		openList(id, lane, fresh)
-		return C.int(truth(captured && err == nil))
-	}
-	growing, err := s.HostFuncs(t, uint64(token), burst)
+	growing, err := s.HostFuncs(t, uint64(token), (*hal.Burst)(unsafe.Pointer(word)))
 	if err != nil {
 		return 0
 	}

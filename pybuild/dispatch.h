@@ -53,7 +53,6 @@ typedef struct hs_burst {
     uint32_t generation;
     uint32_t lane; /* of its stream, 0 for none */
     int kept;      /* by a graph: its one call runs any number of times, until it is dropped */
-    struct hs_burst *linked; /* is freed with this one; see dispatchcapture.c */
 } hs_burst;
 
 /* A thread that runs functions. */
@@ -90,27 +89,6 @@ void halstream_bursts_release(const uint64_t *tokens, size_t count);
 int halstream_burst_add(int64_t stream, hs_call *first, hs_call **end, uint64_t count);
 /* Makes b the burst that grows at the end of a stream. */
 void halstream_burst_grows(int64_t stream, hs_burst *b);
-
-/* Adds a call to the capture of a stream; 0, with nothing done, where Go has to be asked: as yet it
- * has not said that it takes calls of the stream, or its word is that it takes no more. */
-int halstream_capture_add(int64_t stream, hs_call *c);
-/* The list to which that adds. */
-void *halstream_capture_list(void);
-/* Go takes calls and records of a stream in a capture, by this number; `fresh`: and none of those streams any more of
- * which it said so before. */
-void halstream_capture_takes(int64_t stream, uint32_t lane, int fresh);
-/* And fills from an address on, within a block of memory with this number; `fresh`: and none of those blocks any more of
- * which it said so before. */
-void halstream_capture_fills(uint64_t dst, uint64_t start, uint64_t size, uint32_t block, int fresh);
-/* The place of an address in tables of those that are filled. */
-#define HALSTREAM_ADDRESS_BITS 8
-#define HALSTREAM_ADDRESS_FACTOR UINT64_C(0x9e3779b97f4a7c15)
-static inline uint32_t halstream_address_place(uint64_t address)
-{
-    return (uint32_t)((address * HALSTREAM_ADDRESS_FACTOR) >> (64 - HALSTREAM_ADDRESS_BITS));
-}
-/* The number of the next record of an event that Go does not know. */
-uint64_t halstream_capture_number(void);
 
 /* How many calls exist that have not begun, and how many of them graphs keep. */
 extern int64_t halstream_calls_pending, halstream_calls_kept;

@@ -83,14 +83,13 @@ static int enqueue(object *stream, hs_call *first, hs_call **end, uint64_t count
 {
     int64_t id = halstream_forked ? -1 : id_of(stream); /* nobody runs what a forked child adds */
     if (id >= 0 && halstream_burst_add(id, first, end, count)) return 1;
-    if (id >= 0 && count == 1 && halstream_capture_add(id, first)) return 1;
     hs_burst *b = id >= 0 ? halstream_burst_new(first, end, count) : NULL;
     if (b == NULL) {
         halstream_calls_free(first);
         return 0;
     }
     int growing = 0;
-    if (!halstream_enter()) growing = halstreamHostFuncs(id, b->token, (GoUint64 *)&b->word, halstream_line());
+    if (!halstream_enter()) growing = halstreamHostFuncs(id, b->token, (GoUint64 *)&b->word);
     if (growing == 0) {
         halstream_burst_free(b);
         return 0;

@@ -19,7 +19,7 @@ static uint32_t lane_room;
 /* Slot 0 stays empty: 0 is no token. */
 static hs_burst **bursts;
 static uint32_t burst_count = 1, burst_room;
-/* They are allocated together: none is given back, and a capture makes one for each call. */
+/* They are allocated together: none is given back, and a capture takes one for each call. */
 enum { TOGETHER = 64 };
 static hs_burst *together;
 static uint32_t together_left;
@@ -126,7 +126,6 @@ hs_burst *halstream_burst_new(hs_call *first, hs_call **end, uint64_t count)
     b->end = end;
     b->lane = 0;
     b->kept = 0;
-    b->linked = NULL;
     return b;
 }
 
@@ -154,7 +153,7 @@ void halstream_burst_empty(hs_burst *b)
     halstream_calls_free(c);
 }
 
-static void free_one(hs_burst *b)
+void halstream_burst_free(hs_burst *b)
 {
     if (b->lane < lane_room && lanes[b->lane].growing == b) lanes[b->lane].growing = NULL;
     if (b->kept) halstream_calls_kept--;
@@ -164,15 +163,6 @@ static void free_one(hs_burst *b)
     b->token = slot; /* found by nobody */
     b->generation = (b->generation + 1) & 0xffffff;
     unused[unused_count++] = slot;
-}
-
-void halstream_burst_free(hs_burst *b)
-{
-    while (b != NULL) {
-        hs_burst *next = b->linked;
-        free_one(b);
-        b = next;
-    }
 }
 
 /* Tokens of bursts that are to be freed. */

@@ -227,14 +227,6 @@ uint32_t halstream_line(void)
     return number;
 }
 
-uint32_t halstream_line_of(object *code, int instruction)
-{
-    if (!halstream_wants_lines()) return 0;
-    int is_known;
-    const single *at = single_of(code, instruction, &is_known);
-    return is_known ? at->number : halstream_line();
-}
-
 uint32_t halstream_site_of(int own)
 {
     if (!known()) return 0;

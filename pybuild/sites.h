@@ -19,8 +19,6 @@ static inline int halstream_wants_lines(void) { return __atomic_load_n(&halstrea
 /* Where the program makes a call, for a capture: the stack up to the innermost frame of the program's
  * own, for a loop that captures cannot afford the whole. 0 if no capture asks. */
 uint32_t halstream_line(void);
-/* The same for a caller that knows the innermost frame outside of the package, as callplace.h has it. */
-uint32_t halstream_line_of(void *code, int instruction);
 
 /* Returns the stack of a number, innermost frame first: JSON, a list of
  * frameRecord of records.go, to be freed by the caller; NULL if it is unknown.
