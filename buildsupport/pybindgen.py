@@ -121,8 +121,6 @@ CALL_1(reap, pybuild_Reap)
 CALL_2(executable_launch, pybuild_ExecutableLaunch)
 CALL_4(stream_copy_async, pybuild_StreamCopyAsync)
 CALL_5(stream_fill, pybuild_StreamFill)
-CALL_4(event_captured, pybuild_EventCaptured)
-CALL_3(stream_wait_captured, pybuild_StreamWaitCaptured)
 
 static const halstream_calls calls = {
     sizeof(halstream_calls), &halstream_slow, &halstream_plain, &halstream_devices, &halstream_recorded,
@@ -133,8 +131,7 @@ static const halstream_calls calls = {
     call_stream_wait_place, call_event_placed, &halstream_found, call_mem_find,
     call_stream_copy, call_block_new_async, call_block_free_async, call_reap,
     call_stream_launch, halstream_collected, call_executable_launch, call_stream_copy_async,
-    call_stream_fill, halstream_capture_record, halstream_capture_wait, call_event_captured, call_stream_wait_captured,
-    halstream_capture_fill, halstream_calls_released,
+    call_stream_fill, halstream_calls_released,
 };
 
 static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "%(name)s", NULL, -1, functions, NULL, NULL, NULL, NULL};

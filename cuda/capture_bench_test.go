@@ -8,7 +8,7 @@ import (
 	"halstream/hal"
 )
 
-// BenchmarkCaptureFills captures fills as C code adds them, instantiates the graph and closes it.
+// BenchmarkCaptureFills captures fills, instantiates the graph and closes it.
 func BenchmarkCaptureFills(b *testing.B) {
 	rt, err := open(fake(b).Path)()
 	require.NoError(b, err)
@@ -19,15 +19,11 @@ func BenchmarkCaptureFills(b *testing.B) {
 	require.NoError(b, err)
 	block, err := d.Alloc(nil, 4096)
 	require.NoError(b, err)
-	t, list := new(hal.Thread), new(hal.CapturedCalls)
+	t := hal.NewThread()
 	for b.Loop() {
 		require.NoError(b, s.BeginCapture(t, hal.RelaxedMode))
-		on, err := s.CaptureFill(t, block.Start, 0, 1, 4096, list)
-		require.NoError(b, err)
-		for range 99 {
-			if !list.AddFill(on, 1, block.Start, 0, 1, 4096) {
-				b.Fatal("the list took no fill")
-			}
+		for range 100 {
+			require.NoError(b, s.Fill(t, block.Start, 0, 1, 4096))
 		}
 		g, err := s.EndCapture(t)
 		require.NoError(b, err)

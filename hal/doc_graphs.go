@@ -63,11 +63,6 @@
 //     refused when the graph is instantiated.
 //   - G14: Of an event that was made as external, records and waits in a capture are always
 //     those of G7; elsewhere it is as any other.
-//   - G15: A caller that has captured a function, a fill, or the record of an event that only it
-//     knows, adds further ones, fills of the same memory, and waits for such records, to the capture
-//     without asking the runtime. They are nodes, places in the capture and edges as if it had, in
-//     the order of all calls. Nothing is added to a capture that has ended or was invalidated, and
-//     no fill behind the free of any memory, until the runtime was asked for one.
 //
 // # Event loop
 //

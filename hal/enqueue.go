@@ -517,49 +517,41 @@ func (s *Stream) copy(t *Thread, c CopySpec, call CopyCall) (driver.Point, error
 // Contract: M8, M11. Source: CUDA driver API, cuMemsetD8Async, cuMemsetD16Async and
 // cuMemsetD32Async.
 func (s *Stream) Fill(t *Thread, dst uint64, value uint32, size uint8, count uint64) error {
-	_, _, err := s.fill(t, dst, value, size, count)
-	return err
-}
-
-// fill is Fill, and returns the block and the capture where the fill became a node of one.
-func (s *Stream) fill(t *Thread, dst uint64, value uint32, size uint8, count uint64) (*Block, *Capture, error) {
 	const op = "fill"
 	if err := s.checkEnqueue(t, op); err != nil {
-		return nil, nil, err
+		return err
 	}
 	if size != 1 && size != 2 && size != 4 {
-		return nil, nil, driver.Errorf(driver.InvalidValue, op, "elements have 1, 2 or 4 bytes, not %d", size)
+		return driver.Errorf(driver.InvalidValue, op, "elements have 1, 2 or 4 bytes, not %d", size)
 	}
 	if dst%uint64(size) != 0 {
-		return nil, nil, driver.Errorf(driver.InvalidValue, op, "%#x is not a multiple of the elements' %d bytes", dst, size)
+		return driver.Errorf(driver.InvalidValue, op, "%#x is not a multiple of the elements' %d bytes", dst, size)
 	}
 	if count == 0 {
-		return nil, nil, nil
+		return nil
 	}
 	if count > 1<<62/uint64(size) {
-		return nil, nil, driver.Errorf(driver.InvalidValue, op, "%d elements exceed the address space", count)
+		return driver.Errorf(driver.InvalidValue, op, "%d elements exceed the address space", count)
 	}
 	n := count * uint64(size)
 	blocks := []*Block{nil}
 	if err := s.acquire(op, "a fill", []extent{{"target", dst, n}}, blocks); err != nil {
-		return nil, nil, err
+		return err
 	}
 	if blocks[0] == nil {
-		return nil, nil, driver.Errorf(driver.InvalidValue, op, "%#x is pageable host memory; fill device or pinned memory", dst)
+		return driver.Errorf(driver.InvalidValue, op, "%#x is pageable host memory; fill device or pinned memory", dst)
 	}
 	on, _ := blocks[0].location()
 	spec := driver.Fill{Dst: dst, Count: count, Value: value, Size: size, On: on}
 	if c := s.capture.Load(); c != nil {
-		var node Node
-		node.makeFill(new(filledNode), spec, blocks[0])
-		return blocks[0], c, c.addNode(s, &node)
+		return c.addFill(s, spec, blocks[0])
 	}
 	var id uint32
 	if s.listened() {
 		id = s.announce(&Operation{Kind: OpFill, Thread: t, Writes: []Range{{dst, n}}})
 	}
 	spec.Tag = id
-	return nil, nil, s.settle(t, id, s.using(blocks, func() error { return s.d.Fill(spec) }))
+	return s.settle(t, id, s.using(blocks, func() error { return s.d.Fill(spec) }))
 }
 
 // stage copies the pageable source of a copy, size bytes, into a buffer that the

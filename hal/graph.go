@@ -12,15 +12,13 @@ import (
 // Graph is a set of operations with edges that order them. It is made by capturing
 // streams, or node by node with Add, and runs once it is instantiated.
 type Graph struct {
-	rt   *Runtime
-	keep *keep
-	mu   sync.Mutex
-	// capture is the one that the graph was made by, nil for none: see made.
-	capture *Capture
-	nodes   []*Node
-	room    []Node // for the next nodes: to allocate each by itself takes longer than to capture it
-	closed  atomic.Bool
-	memory  memoryNodes
+	rt     *Runtime
+	keep   *keep
+	mu     sync.Mutex
+	nodes  []*Node
+	room   []Node // for the next nodes: to allocate each by itself takes longer than to capture it
+	closed atomic.Bool
+	memory memoryNodes
 	// owned says that there is an executable: of a graph that allocates memory there is one at a time.
 	owned atomic.Bool
 	// viewed is the graph whose nodes these are, of a view of it, and before is what each of them came after then.
@@ -130,7 +128,7 @@ func (n *Node) title() string {
 func (g *Graph) Nodes() []*Node {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return slices.Clone(g.made())
+	return slices.Clone(g.nodes)
 }
 
 // Size returns how many nodes there are.
@@ -139,37 +137,21 @@ func (g *Graph) Nodes() []*Node {
 func (g *Graph) Size() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return len(g.made())
+	return len(g.nodes)
 }
 
 // add appends a copy of a node. The caller holds mu.
 func (g *Graph) add(n *Node) *Node {
-	made := g.place()
-	index := made.index
-	*made = *n
-	made.graph, made.index = g, index
-	g.memory.note(made)
-	return made
-}
-
-// place appends a node that does nothing. The caller holds mu.
-func (g *Graph) place() *Node {
 	if len(g.room) == 0 {
 		g.room = make([]Node, min(max(len(g.nodes), leastRoom), mostRoom))
 	}
 	made := &g.room[0]
 	g.room = g.room[1:]
+	*made = *n
 	made.graph, made.index = g, len(g.nodes)
 	g.nodes = append(g.nodes, made)
+	g.memory.note(made)
 	return made
-}
-
-// reserve makes room for so many nodes at a time, or fewer. The caller holds mu.
-func (g *Graph) reserve(n int) {
-	g.nodes = slices.Grow(g.nodes, n)
-	if len(g.room) == 0 && n > leastRoom {
-		g.room = make([]Node, min(n, mostRoom))
-	}
 }
 
 // leastRoom and mostRoom bound how many nodes are allocated at a time.
@@ -220,6 +202,122 @@ func (g *Graph) AddChild(t *Thread, after []*Node, child *Graph) (*Node, error) 
 	})
 }
 
+// Builder returns the stream of Add, for callers that end with Built or Unbuilt themselves.
+//
+// # Errors: as for Add.
+//
+// Contract: G5.
+func (g *Graph) Builder(t *Thread, d *Device, after []*Node) (*Stream, error) {
+	if err := g.checkNodes(t, "add node", after); err != nil {
+		return nil, err
+	}
+	s := &Stream{dev: d, d: d.legacy.d, level: d.legacy.level}
+	own := g.rt.newGraph() // so that g has the node only when all went well
+	own.room = make([]Node, 1)
+	s.capture.Store(&Capture{rt: g.rt, graph: own, target: g, origin: s, mode: RelaxedMode,
+		first: branch{tails: slices.Clone(after)}})
+	return s, nil
+}
+
+// Built ends the use of a stream of Builder and returns the node that was made. After an error
+// the graph is as it was.
+//
+// # Errors
+//   - [ErrInvalidValue]: not exactly one was made.
+//   - [ErrCapture]: a call was made that cannot become a node.
+//   - [ErrClosed].
+//
+// Contract: G5.
+func (s *Stream) Built() (*Node, error) {
+	const op = "add node"
+	c := s.endBuilding()
+	if c == nil {
+		return nil, driver.Errorf(driver.InvalidValue, op, "this is no stream that builds a graph")
+	}
+	n, err := c.onlyNode(op)
+	if err == nil && !c.target.keep.tryUse() {
+		err = closedError(op, "graph")
+	}
+	if err != nil {
+		c.dropNodes()
+		return nil, err
+	}
+	defer c.target.keep.release()
+	c.target.keep.take(c.graph.keep)
+	c.target.adopt(n)
+	return n, nil
+}
+
+// Unbuilt ends the use of a stream of Builder without a node: the graph is as it was. It does
+// nothing for other streams.
+//
+// Contract: G5.
+func (s *Stream) Unbuilt() {
+	if c := s.endBuilding(); c != nil {
+		c.dropNodes()
+	}
+}
+
+// endBuilding ends the use of a stream of Builder. It returns nil for others and after the first call.
+func (s *Stream) endBuilding() *Capture {
+	c := s.capture.Load()
+	if c == nil || c.origin != s || !c.builds() || !s.closed.CompareAndSwap(false, true) {
+		return nil
+	}
+	c.graph.mu.Lock()
+	defer c.graph.mu.Unlock()
+	c.ended = true
+	return c
+}
+
+// result returns the graph that the nodes are for.
+func (c *Capture) result() *Graph {
+	if c.target != nil {
+		return c.target
+	}
+	return c.graph
+}
+
+// onlyNode returns the node that was built.
+func (c *Capture) onlyNode(op string) (*Node, error) {
+	c.graph.mu.Lock()
+	defer c.graph.mu.Unlock()
+	if c.cause != nil {
+		return nil, c.invalidated(op, "")
+	}
+	made := len(c.graph.nodes)
+	if made == 0 && c.anyRecord {
+		return nil, driver.Errorf(driver.InvalidValue, op, "the call made no node: it recorded an event, which a graph does "+
+			"only as an external one; use record_external")
+	}
+	if made != 1 {
+		return nil, driver.Errorf(driver.InvalidValue, op, "the call made %d nodes; enqueue one operation", made)
+	}
+	return c.graph.nodes[0], nil
+}
+
+// dropNodes gives up what was built, with what it keeps.
+func (c *Capture) dropNodes() {
+	c.graph.mu.Lock()
+	nodes := c.graph.nodes
+	c.graph.mu.Unlock()
+	for _, n := range nodes {
+		if n.kind == driver.FreeNode {
+			n.blocks[0].freedByNone(n) // now, as the program may free it by another node at once
+		}
+	}
+	c.graph.keep.release()
+}
+
+// adopt makes a node that was built one of g.
+func (g *Graph) adopt(n *Node) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	n.graph, n.index = g, len(g.nodes)
+	g.nodes = append(g.nodes, n)
+	g.memory.note(n)
+}
+
 // AddEdge makes node to come after node from.
 //
 // # Errors
@@ -252,7 +350,7 @@ func (g *Graph) AddEdge(t *Thread, from, to *Node) error {
 // upTo returns, by index, which nodes are the given ones or come before them. The caller
 // holds mu.
 func (g *Graph) upTo(nodes []*Node) []bool {
-	seen := make([]bool, len(g.made()))
+	seen := make([]bool, len(g.nodes))
 	todo := slices.Clone(nodes)
 	for len(todo) > 0 {
 		n := todo[len(todo)-1]
@@ -279,6 +377,87 @@ func (g *Graph) checkNodes(t *Thread, op string, nodes []*Node) error {
 		}
 	}
 	return nil
+}
+
+// The order of the nodes of a graph.
+
+// view returns the graph as it is now, with the same nodes: what they do never changes, and edges that are added later
+// are not those of the view. It keeps what the graph keeps.
+func (g *Graph) view() *Graph {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	nodes := slices.Clip(g.nodes)
+	v := g.rt.newGraph()
+	v.viewed, v.nodes, v.before = g, nodes, make([][]*Node, len(nodes))
+	for i, n := range nodes {
+		v.before[i] = n.after
+	}
+	v.memory = memoryNodes{slices.Clip(g.memory.allocates), slices.Clip(g.memory.frees)}
+	v.keep.addKeep(g.keep)
+	return v
+}
+
+// afterOf returns what a node of the graph comes after. The caller holds mu, unless the graph is a view.
+func (g *Graph) afterOf(n *Node) []*Node {
+	if g.viewed != nil {
+		return g.before[n.index]
+	}
+	return n.after
+}
+
+// edges returns how many edges there are. The caller holds mu.
+func (g *Graph) edges() (count int) {
+	for _, n := range g.nodes {
+		count += len(g.afterOf(n))
+	}
+	return count
+}
+
+// sorted returns the nodes so that each comes after those that it depends on. AddEdge
+// lets no cycle in. The caller holds mu.
+func (g *Graph) sorted() []*Node {
+	if g.inOrder() {
+		return g.nodes
+	}
+	done := make([]bool, len(g.nodes))
+	list := make([]*Node, 0, len(g.nodes))
+	var todo []*Node
+	for _, n := range g.nodes {
+		todo = append(todo[:0], n)
+		for len(todo) > 0 {
+			n := todo[len(todo)-1]
+			pending := len(todo)
+			if !done[n.index] {
+				for _, dep := range g.afterOf(n) {
+					if !done[dep.index] {
+						todo = append(todo, dep)
+					}
+				}
+			}
+			if len(todo) > pending {
+				continue
+			}
+			todo = todo[:pending-1]
+			if !done[n.index] {
+				done[n.index] = true
+				list = append(list, n)
+			}
+		}
+	}
+	return list
+}
+
+// inOrder reports whether each node comes after nodes that were added before it only, as it is so in captures.
+// The caller holds mu.
+func (g *Graph) inOrder() bool {
+	for i, n := range g.nodes {
+		for _, dep := range g.afterOf(n) {
+			if dep.index > i {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // Clone returns a copy of the graph. It keeps the same functions and arguments alive.
@@ -312,15 +491,14 @@ func (g *Graph) copyInto(c *Graph) *Graph {
 	}
 	of.mu.Lock()
 	defer of.mu.Unlock()
-	nodes := g.made()
-	c.nodes, c.room = make([]*Node, 0, len(nodes)), make([]Node, len(nodes))
-	for _, n := range nodes {
+	c.nodes, c.room = make([]*Node, 0, len(g.nodes)), make([]Node, len(g.nodes))
+	for _, n := range g.nodes {
 		c.add(n)
 	}
 	after := make([]*Node, 0, g.edges())
 	for i, n := range c.nodes {
 		before := len(after)
-		for _, dep := range g.afterOf(nodes[i]) {
+		for _, dep := range g.afterOf(g.nodes[i]) {
 			after = append(after, c.nodes[dep.index])
 		}
 		n.after = after[before:len(after):len(after)]
@@ -343,7 +521,6 @@ func (g *Graph) Close(t *Thread) error {
 	}
 	if g.closed.CompareAndSwap(false, true) {
 		g.keep.release()
-		g.forgetCalls()
 	}
 	return nil
 }
@@ -356,9 +533,7 @@ func (g *Graph) Collect() (tokens []uint64) {
 	if !g.closed.CompareAndSwap(false, true) {
 		return nil
 	}
-	tokens = g.keep.releaseTokens()
-	g.forgetCalls()
-	return tokens
+	return g.keep.releaseTokens()
 }
 
 // SetPlaces sets the function that returns the text of a place of the program, such as

@@ -51,17 +51,6 @@ func (k *keep) addToken(token uint64) {
 	k.mu.Unlock()
 }
 
-// addCalls keeps those of calls that are functions of the program, whose tokens are marked as kept already.
-func (k *keep) addCalls(calls []CapturedCall) {
-	k.mu.Lock()
-	for i := range calls {
-		if calls[i].Lane&(LinkedCall|RecordCall|WaitCall|FillCall) == 0 {
-			k.tokens = append(k.tokens, calls[i].Token)
-		}
-	}
-	k.mu.Unlock()
-}
-
 // hasModule reports whether a module is kept already.
 func (k *keep) hasModule(m *Module) bool {
 	k.mu.Lock()
@@ -135,6 +124,17 @@ func (k *keep) releaseTokens() (tokens []uint64) {
 		}
 	}()
 	return tokens
+}
+
+// take keeps what another one has kept, which has no other users and is not used any more.
+func (k *keep) take(other *keep) {
+	other.mu.Lock()
+	free, others, tokens := other.free, other.others, other.tokens
+	other.free, other.others, other.tokens = nil, nil, nil
+	other.mu.Unlock()
+	k.mu.Lock()
+	k.free, k.others, k.tokens = append(k.free, free...), append(k.others, others...), append(k.tokens, tokens...)
+	k.mu.Unlock()
 }
 
 // drop drops functions of the program on the threads that serve them.

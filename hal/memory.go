@@ -111,7 +111,6 @@ func isOutOfMemory(err error) bool {
 func (rt *Runtime) forgetBlock(b *Block) {
 	b.freed = true
 	rt.memory.blocks.Remove(b.Start)
-	rt.captures.closeFills()
 }
 
 // addBlock adds a new block to the map.

@@ -223,7 +223,6 @@ func (rt *Runtime) Close() {
 		return
 	}
 	rt.words.Or(status.Ended)
-	rt.captures.closeLists()
 	rt.Funcs.Close()
 	for _, d := range rt.devices {
 		d.pool.drain(d)

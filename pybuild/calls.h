@@ -10,12 +10,10 @@
 #include "../hal/status/status.h"
 
 /* The place that the latest record of an event stands for; words is NULL where
- * only the core can tell whether it is done. In a capture, whose number is not 0 then,
- * it stands for what had been captured on its stream, and place is its own number. */
+ * only the core can tell whether it is done. */
 typedef struct halstream_place {
     const halstream_status *words;
     uint64_t place;
-    uint64_t capture;
 } halstream_place;
 
 /* A block of memory, as blockRecord in records.go. */
@@ -34,8 +32,7 @@ typedef struct halstream_launch {
 } halstream_launch;
 
 /* The functions are those of pybuild with the same names. After an error each
- * returns 0 with Python's exception set. stream_record_new returns -1, without an event, for a record of a
- * capture that `recorded` tells. */
+ * returns 0 with Python's exception set. */
 typedef struct halstream_calls {
     size_t size; /* of this struct */
     /* Not 0 at the end of the pointer: every call is to enter the core. */
@@ -71,11 +68,6 @@ typedef struct halstream_calls {
     int64_t (*executable_launch)(int64_t id, int64_t stream);
     int64_t (*stream_copy_async)(int64_t id, int64_t dst, int64_t src, int64_t n);
     int64_t (*stream_fill)(int64_t id, int64_t dst, int64_t value, int64_t size, int64_t count);
-    int (*capture_record)(int64_t id); /* sets `recorded` */
-    int (*capture_wait)(int64_t id, uint64_t capture, uint64_t number);
-    int64_t (*event_captured)(int64_t ordinal, int64_t capture, int64_t number, int64_t flags);
-    int64_t (*stream_wait_captured)(int64_t id, int64_t capture, int64_t number);
-    int64_t (*capture_fill)(int64_t id, uint64_t dst, uint32_t value, uint32_t size, uint64_t count);
     void (*calls_released)(void); /* to be called after a reap that has returned 1 */
 } halstream_calls;
 
@@ -88,13 +80,6 @@ extern halstream_block halstream_found;
 extern int32_t halstream_running;
 int halstream_inside(void);
 
-/* Adds a record of an event that Go does not know to the capture of a stream, and sets halstream_recorded; 0, with
- * nothing done, where Go has to be asked. dispatchcapture.c has it. */
-int halstream_capture_record(int64_t stream);
-/* Adds a wait of a stream for such a record of the same capture; 0 as above. */
-int halstream_capture_wait(int64_t stream, uint64_t capture, uint64_t number);
-/* Adds a fill of so many elements of a size to the capture of a stream, and returns the number of that; 0 as above. */
-int64_t halstream_capture_fill(int64_t stream, uint64_t dst, uint32_t value, uint32_t size, uint64_t count);
 /* Frees what graphs have kept that were reaped, outside of Go: finalizers may call it. dispatch.c has it. */
 void halstream_calls_released(void);
 

@@ -92,27 +92,24 @@ void halstream_call_keep(hs_call *c)
 
 void halstream_call_free(hs_call *c)
 {
-    while (c != NULL) {
-        hs_call *linked = c->linked;
-        uint32_t at = slot_of(c->token);
-        slots[at].call = NULL;
-        slots[at].generation = (slots[at].generation + 1) & 0xffffff;
-        slots[at].next = free_slot;
-        free_slot = at;
-        pending_count--;
-        kept_count -= c->kept;
-        /* Nobody finds it any more. The finalizers that this runs may make calls. */
-        if (c->function != NULL) Py_DecRef(c->function);
-        if (c->names != NULL) Py_DecRef(c->names);
-        for (uint32_t i = 1; i <= c->count; i++) Py_DecRef(c->values[i]);
-        if (c->count <= FEW && spare_count < SPARE) {
-            c->next = spare;
-            spare = c;
-            spare_count++;
-        } else {
-            free(c);
-        }
-        c = linked;
+    if (c == NULL) return;
+    uint32_t at = slot_of(c->token);
+    slots[at].call = NULL;
+    slots[at].generation = (slots[at].generation + 1) & 0xffffff;
+    slots[at].next = free_slot;
+    free_slot = at;
+    pending_count--;
+    kept_count -= c->kept;
+    /* Nobody finds it any more. The finalizers that this runs may make calls. */
+    if (c->function != NULL) Py_DecRef(c->function);
+    if (c->names != NULL) Py_DecRef(c->names);
+    for (uint32_t i = 1; i <= c->count; i++) Py_DecRef(c->values[i]);
+    if (c->count <= FEW && spare_count < SPARE) {
+        c->next = spare;
+        spare = c;
+        spare_count++;
+    } else {
+        free(c);
     }
 }
 

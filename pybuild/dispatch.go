@@ -53,19 +53,14 @@ func halstreamHostNext(ended C.int, number int64, failure *C.char) int64 {
 }
 
 // halstreamHostFunc enqueues a function, and returns 0 if it did not, as the call needs what only
-// StreamCall does. site says where the program makes the call, if a capture asks for that.
+// StreamCall does.
 //
 //export halstreamHostFunc
-func halstreamHostFunc(id, token int64, site uint32) C.int {
+func halstreamHostFunc(id, token int64) C.int {
 	t := caller()
 	s, ok := find(id).(*hal.Stream) // a per-thread default stream is another one on each thread
 	if !ok || over.Load() || s.BlocksHost() || positions > 0 {
 		return 0 // the innermost frame of a call's position is the package's own
-	}
-	if site != 0 && s.CaptureID() != 0 {
-		lane, fresh, captured, err := s.CaptureFunc(t, uint64(token), site, captureList())
-		openList(id, lane, fresh)
-		return C.int(truth(captured && err == nil))
 	}
 	return C.int(truth(s.HostFunc(t, uint64(token)) == nil))
 }

@@ -16,7 +16,6 @@ enum { HOST_SPAWN = 1, HOST_DROP = 2, HOST_UNREPORTED = 4, HOST_END = 8, HOST_SH
  * owned. */
 typedef struct hs_call {
     struct hs_call *next;   /* in a list of calls that are being made, or of unused ones */
-    struct hs_call *linked; /* is freed with this one; see dispatchcapture.c */
     int64_t token;          /* 0 before it has one */
     object *function;       /* NULL: the arguments are only kept until here */
     object *names;          /* tuple of the names of the last arguments, or NULL */
@@ -39,27 +38,6 @@ void halstream_call_free(hs_call *c);
 /* Takes note of calls that a graph has kept, and nothing uses any more; halstream_calls_released of calls.h frees
  * them. */
 void halstream_calls_release(const uint64_t *tokens, size_t count);
-
-/* Adds a call to the capture of a stream; 0, with nothing done, where Go has to be asked: as yet it
- * has not said that it takes calls of the stream, or its word is that it takes no more. */
-int halstream_capture_add(int64_t stream, hs_call *c);
-/* The list to which that adds. */
-void *halstream_capture_list(void);
-/* Go takes calls and records of a stream in a capture, by this number; `fresh`: and none of those streams any more of
- * which it said so before. */
-void halstream_capture_takes(int64_t stream, uint32_t lane, int fresh);
-/* And fills from an address on, within a block of memory with this number; `fresh`: and none of those blocks any more
- * of which it said so before. */
-void halstream_capture_fills(uint64_t dst, uint64_t start, uint64_t size, uint32_t block, int fresh);
-/* The place of an address in tables of those that are filled. */
-#define HALSTREAM_ADDRESS_BITS 8
-#define HALSTREAM_ADDRESS_FACTOR UINT64_C(0x9e3779b97f4a7c15)
-static inline uint32_t halstream_address_place(uint64_t address)
-{
-    return (uint32_t)((address * HALSTREAM_ADDRESS_FACTOR) >> (64 - HALSTREAM_ADDRESS_BITS));
-}
-/* The number of the next record of an event that Go does not know. */
-uint64_t halstream_capture_number(void);
 
 /* What Python's half does, _hostfunc.py: starts a thread, takes an exception, is given back one that no call will
  * raise, does nothing, and enqueues what C does not. */

@@ -79,9 +79,8 @@ static int64_t id_of(object *stream)
 static int enqueue(object *stream, hs_call *c)
 {
     int64_t id = halstream_forked ? -1 : id_of(stream); /* nobody runs what a forked child adds */
-    if (id >= 0 && halstream_capture_add(id, c)) return 1;
     int64_t token = c->token; /* the function may have run, and be gone, before the call returns */
-    if (id >= 0 && !halstream_enter() && halstreamHostFunc(id, token, halstream_line())) return 1;
+    if (id >= 0 && !halstream_enter() && halstreamHostFunc(id, token)) return 1;
     halstream_call_free(c);
     return 0;
 }

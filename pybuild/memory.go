@@ -268,12 +268,8 @@ func StreamFill(id int64, dst, value uint64, size int64, count uint64) (capture 
 		if size < 0 || size > 8 || value > 1<<32-1 {
 			return 0, driver.Errorf(driver.InvalidValue, "fill", "a value has at most 4 bytes")
 		}
-		capture = captureOf(s)
-		if capture == 0 {
-			return enqueued(t, s, s.Fill(t, dst, uint32(value), uint8(size), count))
-		}
-		_, err := enqueued(t, s, fillCaptured(t, s, id, capture, dst, uint32(value), uint8(size), count))
-		return capture, err
+		_, err := enqueued(t, s, s.Fill(t, dst, uint32(value), uint8(size), count))
+		return captureOf(s), err
 	})
 }
 

@@ -34,7 +34,7 @@ func plainEvents() int { return int(C.halstream_plain) }
 // notePlace tells C code which place an event stands for.
 func notePlace(e *hal.Event) {
 	w, place := e.Place()
-	C.halstream_recorded = C.halstream_place{(*C.halstream_status)(unsafe.Pointer(w)), C.uint64_t(place), 0}
+	C.halstream_recorded = C.halstream_place{(*C.halstream_status)(unsafe.Pointer(w)), C.uint64_t(place)}
 }
 
 // noteBlock tells C code which block was found, or made.
@@ -51,8 +51,7 @@ func StreamStatus(id int64) (address int64, err error) {
 	return 0, nil
 }
 
-// StreamRecordNew makes an event as EventNew does, records it and returns its id. For a record in a capture
-// it returns -1 and makes no event: C code is told which place it stands for.
+// StreamRecordNew makes an event as EventNew does, records it and returns its id.
 func StreamRecordNew(id, ordinal, flags int64) (eventID int64, err error) {
 	defer guard(&err)
 	t := caller()
@@ -65,10 +64,6 @@ func StreamRecordNew(id, ordinal, flags int64) (eventID int64, err error) {
 		if d, err = device(ordinal); err != nil {
 			return 0, err
 		}
-	} else if captured, err := recordCaptured(t, s, id); err != nil {
-		return 0, raise(err)
-	} else if captured {
-		return -1, nil
 	}
 	e, err := rt.NewEvent(t, d, eventOptions(flags))
 	if err != nil {

@@ -1,6 +1,9 @@
 package haltest
 
 import (
+	"slices"
+	"sync"
+
 	"github.com/stretchr/testify/require"
 
 	"halstream/hal"
@@ -71,6 +74,20 @@ func (k *Kit) invalidated(s *hal.Stream, cause string) {
 	Receive(k, ran, "the stream is not usable after the capture")
 }
 
+// comesAfter asserts of each node of a graph which nodes it comes after, in any order.
+func (k *Kit) comesAfter(g *hal.Graph, want [][]int) {
+	k.T.Helper()
+	nodes := g.Nodes()
+	require.Len(k, nodes, len(want))
+	for i, n := range nodes {
+		before := []int{}
+		for _, m := range n.After() {
+			before = append(before, m.Index())
+		}
+		require.ElementsMatch(k, want[i], before, "node %d", i)
+	}
+}
+
 var captureCases = []testCase{
 	{"G1_captured_work_becomes_nodes_and_does_not_run", Graphs, func(k *Kit) {
 		s := k.Stream(ordinary)
@@ -110,6 +127,74 @@ var captureCases = []testCase{
 		k.CaptureFails(err, 903)
 		k.invalidated(s, "ends there")
 		k.state(o, hal.NotCapturing)
+	}},
+	{"G1_the_nodes_of_each_stream_are_in_the_order_of_the_calls", Graphs, func(k *Kit) {
+		first := k.Stream(ordinary)
+		k.Capture(first)
+		streams := []*hal.Stream{first}
+		for range 10 {
+			s := k.Stream(ordinary)
+			require.NoError(k, s.WaitStream(k.Me, first))
+			streams = append(streams, s)
+		}
+		n := len(streams)
+		want := make([][]int, 3*n)
+		for i := range n {
+			k.Call(streams[i], func() {})
+			want[i], want[n+i], want[3*n-1-i] = []int{}, []int{i}, []int{n + i}
+		}
+		for _, s := range streams {
+			k.Call(s, func() {})
+		}
+		for _, s := range slices.Backward(streams) {
+			k.Call(s, func() {})
+		}
+		for _, s := range streams[1:] {
+			require.NoError(k, first.WaitStream(k.Me, s))
+		}
+		g := k.EndCapture(first)
+		k.comesAfter(g, want)
+		for i, m := range g.Nodes()[:n] {
+			require.Same(k, streams[i], m.Stream())
+		}
+	}},
+	{"G1_the_nodes_of_a_stream_are_in_order_while_another_thread_records_there", Graphs, func(k *Kit) {
+		s, e := k.Stream(ordinary), k.Event(hal.EventOptions{})
+		k.Capture(s)
+		const added = 500
+		var group sync.WaitGroup
+		group.Go(func() {
+			other := hal.NewThread()
+			defer other.Retire()
+			for range 50 {
+				_ = s.Record(other, e)
+				_, _ = s.IsCapturing(other)
+			}
+		})
+		for range added {
+			k.Call(s, func() {})
+		}
+		group.Wait()
+		nodes := k.EndCapture(s).Nodes()
+		require.Len(k, nodes, added)
+		for i, n := range nodes[1:] {
+			require.Equal(k, nodes[i:i+1], n.After())
+		}
+	}},
+	{"G1_a_captured_fill_has_its_value_and_its_elements", Graphs | Memory, func(k *Kit) {
+		s, b := k.Stream(ordinary), k.Alloc(0, small)
+		k.Capture(s)
+		require.NoError(k, s.Fill(k.Me, b.Start, 0, 1, b.Size))
+		require.NoError(k, s.Fill(k.Me, b.Start+8, 0x04030201, 4, 2))
+		require.NoError(k, s.Fill(k.Me, b.Start+2, 0x0605, 2, 1))
+		require.NoError(k, s.Fill(k.Me, b.Start+7, 9, 1, 1))
+		g := k.EndCapture(s)
+		reads, writes := g.Nodes()[1].Accesses()
+		require.Empty(k, reads)
+		require.Equal(k, []hal.Range{{Start: b.Start + 8, Size: 8}}, writes)
+		k.Launch(k.Executable(g), s)
+		k.Sync(s)
+		require.Equal(k, []byte{0, 0, 5, 6, 0, 0, 0, 9, 1, 2, 3, 4, 1, 2, 3, 4, 0}, k.Read(b)[:17])
 	}},
 	{"G2_unsafe_calls_are_refused_by_mode", Graphs | Memory, func(k *Kit) {
 		s := k.Stream(ordinary)
@@ -224,6 +309,47 @@ var captureCases = []testCase{
 		}
 		k.Sync(a, b)
 	}},
+	{"G3_a_record_stands_for_what_was_captured_before_it", Graphs, func(k *Kit) {
+		a, b, late := k.Stream(ordinary), k.Stream(ordinary), k.Stream(ordinary)
+		record := func(s *hal.Stream) *hal.Event {
+			e := k.Event(hal.EventOptions{})
+			k.Record(s, e)
+			return e
+		}
+		k.Capture(a)
+		begin := record(a)   // before the first node
+		k.Call(a, func() {}) // 0
+		first := record(a)   // after 0
+		k.Call(a, func() {}) // 1
+		second := record(a)  // after 1
+		k.Call(a, func() {}) // 2
+		k.Wait(b, first)     // pulls b in
+		k.Call(b, func() {}) // 3
+		k.Wait(b, second)
+		k.Wait(b, second)    // again
+		k.Call(b, func() {}) // 4
+		k.Wait(late, begin)
+		k.Call(late, func() {}) // 5
+		k.Wait(b, record(late))
+		require.NoError(k, a.WaitStream(k.Me, b))
+		k.Call(a, func() {}) // 6
+		g := k.EndCapture(a)
+		k.comesAfter(g, [][]int{{}, {0}, {1}, {0}, {3, 1}, {}, {2, 4, 5}})
+		k.Launch(k.Executable(g), a)
+		k.Sync(a)
+	}},
+	{"G3_a_stream_with_a_node_behind_its_join_is_not_joined", Graphs, func(k *Kit) {
+		a, b, e := k.Stream(ordinary), k.Stream(ordinary), k.Event(hal.EventOptions{})
+		k.Capture(a)
+		require.NoError(k, b.WaitStream(k.Me, a))
+		k.Call(b, func() {})
+		k.Record(b, e)
+		k.Wait(a, e)
+		k.Call(b, func() {})
+		_, err := a.EndCapture(k.Me)
+		k.CaptureFails(err, 904)
+		require.ErrorContains(k, err, k.name(b)+" was pulled in")
+	}},
 	{"G4_a_forbidden_call_invalidates_the_capture", Graphs | Gates, func(k *Kit) {
 		s, o := k.Stream(hal.StreamOptions{}), k.Stream(ordinary)
 		before, inside := k.Event(hal.EventOptions{}), k.Event(hal.EventOptions{})
@@ -275,6 +401,58 @@ var captureCases = []testCase{
 		k.Sync(o)
 		k.EventDone(e, true, "recorded outside of a capture")
 	}},
+	{"G4_an_event_of_one_capture_is_none_of_another", Graphs, func(k *Kit) {
+		a, b, e := k.Stream(ordinary), k.Stream(ordinary), k.Event(hal.EventOptions{})
+		k.Capture(a)
+		k.Capture(b)
+		k.Record(a, e)
+		k.CaptureFails(b.Wait(k.Me, e), 902)
+		k.invalidated(a, "wait event")
+		k.invalidated(b, "wait event")
+	}},
+	{"G4_an_event_of_a_capture_that_ended_cannot_join_the_next_one", Graphs, func(k *Kit) {
+		a, b, e := k.Stream(ordinary), k.Stream(ordinary), k.Event(hal.EventOptions{})
+		k.Capture(a)
+		k.Record(a, e)
+		k.EndCapture(a)
+		for _, s := range []*hal.Stream{b, a} {
+			k.Capture(s)
+			k.CaptureFails(s.Wait(k.Me, e), 905)
+			k.invalidated(s, "wait event")
+		}
+	}},
+	{"G4_an_event_has_the_same_handle_in_a_capture", Graphs, func(k *Kit) {
+		s := k.Stream(ordinary)
+		e := k.Event(hal.EventOptions{})
+		require.False(k, e.WasRecorded())
+		k.Record(s, e)
+		k.Sync(s)
+		before, err := e.Handle(k.Me)
+		require.NoError(k, err)
+		k.Capture(s)
+		k.Record(s, e)
+		inside, err := e.Handle(k.Me)
+		require.NoError(k, err)
+		require.Equal(k, before, inside)
+		require.True(k, e.WasRecorded())
+		fresh := k.Event(hal.EventOptions{})
+		k.Record(s, fresh)
+		require.True(k, fresh.WasRecorded())
+		_, err = fresh.Handle(k.Me)
+		require.NoError(k, err)
+		require.NoError(k, k.EndCapture(s).Close(k.Me)) // it was not invalidated
+		after, err := e.Handle(k.Me)
+		require.NoError(k, err)
+		require.Equal(k, before, after)
+	}},
+	{"G4_a_device_says_whether_a_wait_for_it_would_invalidate_a_capture", Graphs, func(k *Kit) {
+		s := k.Stream(ordinary)
+		require.False(k, s.Device().Captures())
+		k.Capture(s)
+		require.True(k, s.Device().Captures())
+		require.NoError(k, k.EndCapture(s).Close(k.Me))
+		require.False(k, s.Device().Captures())
+	}},
 	{"G4_the_end_of_a_program_waits_beside_a_capture", Graphs | Gates, func(k *Kit) {
 		s, o := k.Stream(ordinary), k.Stream(ordinary)
 		k.Capture(s)
@@ -323,6 +501,31 @@ var captureCases = []testCase{
 		k.CaptureFails(err, 904)
 		legacy.LeaveCapture()
 		k.Sync(a, c, legacy)
+	}},
+	{"G7_an_external_record_takes_the_place_of_an_earlier_one_in_the_capture", Graphs, func(k *Kit) {
+		s, o := k.Stream(ordinary), k.Stream(ordinary)
+		e := k.Event(hal.EventOptions{})
+		k.Capture(s)
+		require.False(k, e.WasRecorded())
+		k.Record(s, e)
+		require.NoError(k, s.Nop(k.Me))
+		require.NoError(k, s.RecordExternal(k.Me, e))
+		require.True(k, e.WasRecorded())
+		require.NoError(k, o.WaitStream(k.Me, s))
+		k.CaptureFails(o.Wait(k.Me, e), 905)
+		k.invalidated(s, "wait event")
+	}},
+	{"G10_a_fill_of_freed_memory_is_refused_in_a_capture_too", Graphs | Memory, func(k *Kit) {
+		s, a, b := k.Stream(ordinary), k.Alloc(0, small), k.Alloc(0, small)
+		k.Capture(s)
+		require.NoError(k, s.Fill(k.Me, a.Start, 1, 1, a.Size))
+		require.NoError(k, k.RT.Free(k.Me, a.Start))
+		require.ErrorIs(k, s.Fill(k.Me, a.Start, 2, 1, a.Size), hal.ErrInvalidValue)
+		require.NoError(k, s.Fill(k.Me, b.Start, 3, 1, b.Size))
+		g := k.EndCapture(s)
+		require.Len(k, g.Nodes(), 2)
+		_, err := g.Instantiate(k.Me)
+		require.ErrorIs(k, err, hal.ErrInvalidValue, "node 0 works on what was freed since")
 	}},
 }
 

@@ -114,7 +114,7 @@ func cases() []testCase {
 	var all []testCase
 	for _, part := range [][]testCase{streamCases, eventCases, hostFuncCases, lifetimeCases, deviceCases, observeCases, sequenceCases, contextCases,
 		memoryCases, sharedCases, valueCases, tensorCases, poolCases, reuseCases, blockingCases, copyCases, workCases, nativeFuncCases, kernelCases, packedCases, vendorCases, lostCases,
-		noticeCases, captureCases, capturedCallCases, capturedRecordCases, capturedFillCases, externalEventCases, ownCaptureCases, graphCases, graphBuildCases, graphMemoryCases, graphThreadCases, conditionCases, deviceConditionCases} {
+		noticeCases, captureCases, externalEventCases, ownCaptureCases, graphCases, graphBuildCases, graphMemoryCases, graphThreadCases, conditionCases, deviceConditionCases} {
 		all = append(all, part...)
 	}
 	return all

@@ -25,16 +25,15 @@ typedef struct {
 enum {
     EMPTY,  /* the object stands for no event */
     PLAIN,  /* nothing: it was never recorded, or stands for a place of a stream's timeline */
-    CAPTURED, /* nothing but the record, which is in a capture */
     SHARED, /* it has an id there, which no other object has */
     CORE    /* Python's code has seen the id: other objects may record it, too */
 };
 
 typedef struct {
     PyObject_HEAD
-    int64_t id;                    /* SHARED, CORE; PLAIN: of the stream that has the words; CAPTURED: of the capture */
+    int64_t id;                    /* SHARED, CORE; PLAIN: of the stream that has the words */
     const halstream_status *words; /* of the stream of the latest record; NULL: SHARED: ask the core, PLAIN: it is done */
-    uint64_t place;                /* of the latest record on it; CAPTURED: the number of the record */
+    uint64_t place;                /* of the latest record on it */
     int32_t ordinal;               /* but CORE: of the device, -1 before the first record */
     uint16_t flags;                /* but CORE: of its creation */
     uint8_t state;
@@ -163,9 +162,6 @@ int event_record_on(Event *event, Stream *stream);
 /* Makes later work of a stream for which `stream_fast` holds wait for an event that is not EMPTY;
  * -1 with an exception. */
 int event_wait_on(Event *event, Stream *stream);
-/* Makes later work of a stream wait for an event that is CAPTURED; 0 if the core has done so, -1 with an exception.
- * 1: the event is not, or more than that is to be considered. */
-int event_wait_captured(Event *event, Stream *stream);
 /* Returns a new event of a class, PLAIN and not recorded. */
 Event *event_fresh(PyTypeObject *type, int flags);
 /* Lets later events of a class have the memory of earlier ones, if they need no more than its base class. */

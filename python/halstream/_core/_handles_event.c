@@ -10,7 +10,7 @@
 #define ALWAYS_CORE (~(1 | 2))
 
 /* Only this object stands for the event. */
-static bool unshared(const Event *e) { return e->state == PLAIN || e->state == CAPTURED; }
+static bool unshared(const Event *e) { return e->state == PLAIN; }
 
 static void become_plain(Event *e, bool recorded)
 {
@@ -28,16 +28,6 @@ static void become_shared(Event *e, int64_t id)
     if (unshared(e)) --*handles_calls.plain;
     e->state = SHARED;
     e->id = id;
-}
-
-/* The latest record is in a capture, as `recorded` says. */
-static void become_captured(Event *e, const Stream *s)
-{
-    become_plain(e, true);
-    e->state = CAPTURED;
-    e->id = (int64_t)handles_calls.recorded->capture;
-    e->place = handles_calls.recorded->place;
-    e->ordinal = s->ordinal;
 }
 
 static void forget(Event *e)
@@ -105,8 +95,7 @@ static int64_t share(Event *e)
 {
     if (unshared(e)) {
         const halstream_calls *calls = &handles_calls;
-        int64_t id = e->state == CAPTURED   ? calls->event_captured(e->ordinal, e->id, (int64_t)e->place, e->flags)
-                     : event_done(e) == 0 ? calls->event_placed(e->id, (int64_t)(uintptr_t)e->words, (int64_t)e->place, e->flags)
+        int64_t id = event_done(e) == 0 ? calls->event_placed(e->id, (int64_t)(uintptr_t)e->words, (int64_t)e->place, e->flags)
                      : e->recorded      ? calls->event_recorded(e->ordinal, e->flags)
                                         : calls->event_new(e->ordinal, e->flags);
         if (id == 0) return 0;
@@ -128,18 +117,8 @@ int event_wait_on(Event *e, Stream *s)
     if (event_done(e) == 1) return 0;
     if (e->state == PLAIN)
         handles_calls.stream_wait_place(s->id, e->id, (int64_t)(uintptr_t)e->words, (int64_t)e->place);
-    else if (e->state == CAPTURED)
-        handles_calls.stream_wait_captured(s->id, e->id, (int64_t)e->place);
     else
         handles_calls.stream_wait_event(s->id, e->id);
-    return PyErr_Occurred() ? -1 : 0;
-}
-
-int event_wait_captured(Event *e, Stream *s)
-{
-    if (e->state != CAPTURED || s->id <= 0 || !handles_captured()) return 1;
-    if (handles_calls.capture_wait(s->id, (uint64_t)e->id, e->place)) return 0;
-    handles_calls.stream_wait_captured(s->id, e->id, (int64_t)e->place);
     return PyErr_Occurred() ? -1 : 0;
 }
 
@@ -150,10 +129,6 @@ static int record_in_core(Event *e, Stream *s)
     if (unshared(e)) {
         int64_t id = calls->stream_record_new(s->id, e->ordinal, e->flags);
         if (id == 0) return -1;
-        if (id < 0) {
-            become_captured(e, s);
-            return 0;
-        }
         become_shared(e, id);
     } else {
         calls->stream_record(s->id, e->id);
@@ -175,10 +150,6 @@ int event_record_on(Event *e, Stream *s)
         return PyErr_Occurred() ? -1 : 0;
     }
     if (e->ordinal >= 0 && e->ordinal != s->ordinal) return 1; /* of another device */
-    if (captured && handles_calls.capture_record(s->id)) {
-        become_captured(e, s);
-        return 0;
-    }
     if (captured || e->flags & TIMING || !words_record_plain(w)) return record_in_core(e, s);
     become_plain(e, true);
     e->ordinal = s->ordinal;
@@ -228,11 +199,6 @@ static PyObject *event_wait(PyObject *self, PyObject *const *args, Py_ssize_t n,
         stream_fast((Stream *)stream) != NULL) {
         if (event_wait_on(e, (Stream *)stream) == 0) Py_RETURN_NONE;
         return handles_failed(self, "wait", stream);
-    }
-    if (stream != NULL && PyObject_TypeCheck(stream, handles_stream)) {
-        int answer = event_wait_captured(e, (Stream *)stream);
-        if (answer == 0) Py_RETURN_NONE;
-        if (answer < 0) return handles_failed(self, "wait", stream);
     }
     int64_t id = on_stream(e, stream);
     if (id != 0) {

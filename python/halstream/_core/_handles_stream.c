@@ -101,11 +101,6 @@ static PyObject *stream_wait_event(PyObject *self, PyObject *const *args, Py_ssi
             return handles_failed(self, "wait_event", args[0]);
         }
     }
-    if (n == 1 && keywords == NULL && PyObject_TypeCheck(args[0], handles_event)) {
-        int answer = event_wait_captured((Event *)args[0], (Stream *)self);
-        if (answer == 0) Py_RETURN_NONE;
-        if (answer < 0) return handles_failed(self, "wait_event", args[0]);
-    }
     int64_t event = event_given(self, args, n, keywords);
     if (event != 0) {
         handles_calls.stream_wait_event(((Stream *)self)->id, event);

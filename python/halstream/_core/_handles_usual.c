@@ -86,13 +86,6 @@ int array_element(PyObject *value, char kind, int size, uint64_t *bits)
     return size <= 16 ? size : 0;
 }
 
-/* Enqueues a fill as stream_fill of the core does, and returns what that returns. */
-static int64_t enqueue_fill(int64_t stream, uint64_t address, uint32_t value, int size, uint64_t count)
-{
-    int64_t capture = handles_calls.capture_fill(stream, address, value, (uint32_t)size, count);
-    return capture != 0 ? capture : handles_calls.stream_fill(stream, (int64_t)address, value, size, (int64_t)count);
-}
-
 /* Enqueues a fill of so many bytes with elements, if the core has such a fill: 1, 0 if it has none, -1 with an
  * exception. What stream_fill has returned is in `capture`. */
 static int fill(int64_t stream, uint64_t address, uint64_t bits, int size, uint64_t nbytes, int64_t *capture)
@@ -102,7 +95,8 @@ static int fill(int64_t stream, uint64_t address, uint64_t bits, int size, uint6
     bool same = size <= 8 ? ((bits ^ all) & mask) == 0 : bits == 0;
     if (!same && size != 2 && size != 4) return 0;
     if (same) size = 1;
-    *capture = enqueue_fill(stream, address, (uint32_t)(same ? byte : bits & mask), size, nbytes / (uint64_t)size);
+    *capture = handles_calls.stream_fill(stream, (int64_t)address, (int64_t)(same ? byte : bits & mask), size,
+                                         (int64_t)(nbytes / (uint64_t)size));
     return PyErr_Occurred() ? -1 : 1;
 }
 
@@ -227,7 +221,7 @@ static PyObject *pointer_fill(PyObject *self, PyObject *const *args, Py_ssize_t 
     } else {
         uint64_t address = number_of(self, name_pointer);
         int64_t capture = 0;
-        if (!PyErr_Occurred()) capture = enqueue_fill(id_of(stream), address, value & 0xff, 1, (uint64_t)size);
+        if (!PyErr_Occurred()) capture = handles_calls.stream_fill(id_of(stream), (int64_t)address, value & 0xff, 1, size);
         if (PyErr_Occurred()) {
             result = handles_answer(self, name_fill_failed, stream);
         } else if (capture == 0 || keep(self, stream, capture) == 0) {
