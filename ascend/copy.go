@@ -6,11 +6,9 @@ package ascend
 import "C"
 
 import (
-	"sync"
 	"time"
 
 	"halstream/hal/driver"
-	"halstream/hal/vendor"
 )
 
 // Copy implements driver.Stream. Pageable memory goes through pinned memory of this package: the library would
@@ -97,7 +95,7 @@ func (s *Stream) copyFromStage(c driver.Copy, doing string) error {
 		return err
 	}
 	if p, err := s.fence(doing); err == nil {
-		s.dev.staged.add(p, c.Release)
+		s.dev.staged.Add(p, c.Release)
 	} // without a fence event the end of the copy is not seen: the stage is not freed
 	return nil
 }
@@ -123,7 +121,7 @@ func (s *Stream) copyToStage(c driver.Copy, doing string) error {
 	err = s.launch(s.working("the end of a copy to pageable memory", take, func() { d.Unstage(addr) }), doing)
 	if err != nil {
 		if p, refused := s.fence(doing); refused == nil { // the copy to the stage is pending
-			d.staged.add(p, addr)
+			d.staged.Add(p, addr)
 		}
 	}
 	return err
@@ -149,38 +147,6 @@ func (s *Stream) hostCopy(c driver.Copy, doing string) error {
 func hostCopy(dst, src, dpitch, spitch, width, height uint64) {
 	C.na_host_copy(&C.na_rows{dst: C.uint64_t(dst), src: C.uint64_t(src), dpitch: C.uint64_t(dpitch),
 		spitch: C.uint64_t(spitch), width: C.uint64_t(width), height: C.uint64_t(height)})
-}
-
-// staged is pinned memory that copies in flight read or write.
-type staged struct {
-	mu   sync.Mutex
-	list []staging
-}
-
-type staging struct {
-	point *vendor.Fence
-	addr  uint64
-}
-
-func (p *staged) add(at *vendor.Fence, addr uint64) {
-	p.mu.Lock()
-	p.list = append(p.list, staging{at, addr})
-	p.mu.Unlock()
-}
-
-// collect frees memory that is no longer in use.
-func (p *staged) collect(d *Device) {
-	p.mu.Lock()
-	list := p.list
-	p.list = nil
-	p.mu.Unlock()
-	for _, s := range list {
-		if s.point.Wait(0) {
-			d.Unstage(s.addr)
-			continue
-		}
-		p.add(s.point, s.addr)
-	}
 }
 
 // patternBytes is how much of a pattern is written by the host; the rest of a fill is copied within the device.

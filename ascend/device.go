@@ -8,6 +8,7 @@ import "C"
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"sync"
@@ -36,7 +37,7 @@ type Device struct {
 	spares vendor.Cache[spare]
 	blocks blocks
 	freed  addrmap.Ranges // of blocks that were allocated here and freed since
-	staged staged
+	staged vendor.Staged
 	peers  sync.Map // ordinals of the devices whose memory this one can use
 }
 
@@ -263,7 +264,7 @@ func (d *Device) close() {
 	for _, s := range d.spares.All() {
 		d.destroy(s)
 	}
-	d.staged.collect(d)
+	d.staged.Collect(math.MaxInt, d.Unstage)
 	d.trimFenceEvents(0)
 	for _, raw := range d.blocks.all() {
 		_ = d.check(C.na_free(d.ctx(), C.uint64_t(raw)), "free")

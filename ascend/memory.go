@@ -6,11 +6,12 @@ package ascend
 import "C"
 
 import (
-	"math/bits"
+	"math"
 	"sync"
 
 	"halstream/hal/addrmap"
 	"halstream/hal/driver"
+	"halstream/hal/vendor"
 )
 
 // alignment is that of the blocks that hal promises; the library's documentation has 64.
@@ -132,22 +133,10 @@ type pinned struct {
 	owned addrmap.Ranges
 }
 
-// leastPinned is the smallest size that is asked of the library, in bytes.
-const leastPinned = 4 << 10
-
-// room rounds a size up, so that freed blocks fit later requests: at most an eighth more, in whole pages.
-func room(size uint64) uint64 {
-	if size <= leastPinned {
-		return leastPinned
-	}
-	step := max(leastPinned, uint64(1)<<(bits.Len64(size-1)-3))
-	return (size + step - 1) / step * step
-}
-
 // AllocHost implements driver.Driver.
 func (d *Driver) AllocHost(size uint64) (uint64, error) {
 	const doing = "allocate pinned memory"
-	n, p := room(size), &d.pinned
+	n, p := vendor.PinnedSize(size), &d.pinned
 	p.mu.Lock()
 	if list := p.spare[n]; len(list) > 0 {
 		addr := list[len(list)-1]
@@ -263,7 +252,7 @@ func (d *Driver) Unregister(addr uint64) error {
 
 // Stage implements driver.VendorDevice.
 func (d *Device) Stage(size uint64) (uint64, error) {
-	d.staged.collect(d)
+	d.staged.Collect(math.MaxInt, d.Unstage)
 	return d.drv.AllocHost(size)
 }
 

@@ -7,11 +7,8 @@ import "C"
 
 import (
 	"fmt"
-	"math"
-	"sync"
 
 	"halstream/hal/driver"
-	"halstream/hal/vendor"
 )
 
 // maxStaged is the size in bytes up to which a copy from or to pageable memory goes
@@ -100,7 +97,7 @@ func (s *Stream) copyFromStage(c driver.Copy) error {
 	}
 	p, err := s.fence(doing)
 	if err == nil {
-		s.dev.staged.add(p, c.Release)
+		s.dev.staged.Add(p, c.Release)
 	}
 	if s.dev.IsLost() {
 		return err // no copy reads it any more
@@ -131,7 +128,7 @@ func (s *Stream) copyToStage(c driver.Copy) error {
 	if err != nil {
 		// The copy to the stage is pending.
 		if p, lost := s.fence(doing); lost == nil {
-			d.staged.add(p, addr)
+			d.staged.Add(p, addr)
 		}
 	}
 	return err
@@ -201,44 +198,8 @@ func (s *Stream) Native(n driver.Native) (err error) {
 	return s.task("call native", "a native function", work, func() {})
 }
 
-// staged is pinned memory that copies in flight read or write.
-type staged struct {
-	mu   sync.Mutex
-	list []staging
-}
-
-type staging struct {
-	point *vendor.Fence
-	addr  uint64
-}
-
 // maxCollect bounds how many copies are queried in one call.
 const maxCollect = 8
-
-func (p *staged) add(at *vendor.Fence, addr uint64) {
-	p.mu.Lock()
-	p.list = append(p.list, staging{at, addr})
-	p.mu.Unlock()
-}
-
-// collect frees memory that is no longer in use. It queries at most most copies.
-func (p *staged) collect(d *Device, most int) {
-	p.mu.Lock()
-	n := min(most, len(p.list))
-	list := append([]staging(nil), p.list[:n]...)
-	p.list = p.list[n:]
-	p.mu.Unlock()
-	for _, s := range list {
-		if s.point.Wait(0) {
-			d.Unstage(s.addr)
-			continue
-		}
-		p.add(s.point, s.addr)
-	}
-}
-
-// drain frees all memory that is no longer in use, when the device is closed.
-func (p *staged) drain(d *Device) { p.collect(d, math.MaxInt) }
 
 // valueMemory says in which memory of a device the driver lets streams write and wait for values.
 const valueMemory = "use an array of at most 4096 bytes that is allocated without a stream, or pinned memory"

@@ -49,7 +49,7 @@ type Device struct {
 	plain   sync.Map // addresses of blocks, and of slabs to be freed, that are of no pool
 	pooled  addrmap.Ranges
 	slabs   slabs
-	staged  staged
+	staged  vendor.Staged
 	unfreed unfreed
 	calling atomic.Int64 // functions of the program that run and hold their streams
 	modules modules
@@ -327,7 +327,7 @@ func (d *Device) close() {
 		s.forget()
 	}
 	d.destroySpares()
-	d.staged.drain(d)
+	d.staged.Collect(math.MaxInt, d.Unstage)
 	d.trimFenceEvents(d.state(), 0)
 	d.retryFrees(false)
 	for _, start := range d.slabs.clear() {

@@ -352,7 +352,7 @@ const (
 
 // Stage implements driver.VendorDevice.
 func (d *Device) Stage(size uint64) (uint64, error) {
-	d.staged.collect(d, maxCollect)
+	d.staged.Collect(maxCollect, d.Unstage)
 	return d.drv.AllocHost(size)
 }
 

@@ -6,12 +6,12 @@ package cuda
 import "C"
 
 import (
-	"math/bits"
 	"slices"
 	"sort"
 	"sync"
 
 	"halstream/hal/driver"
+	"halstream/hal/vendor"
 )
 
 // pinned is a pool of page-locked host memory, which devices access in stream order.
@@ -105,19 +105,6 @@ func (p *pinned) insert(s slab) {
 	p.slabs[i] = s
 }
 
-// leastSlab is the smallest size that is allocated from the driver, in bytes.
-const leastSlab = 4 << 10
-
-// room rounds a size up, so that freed blocks fit later requests: at most an eighth
-// more, in whole pages.
-func room(size uint64) uint64 {
-	if size <= leastSlab {
-		return leastSlab
-	}
-	step := max(leastSlab, uint64(1)<<(bits.Len64(size-1)-3))
-	return (size + step - 1) / step * step
-}
-
 // anyDevice returns a device whose context can be used for calls about host memory.
 func (d *Driver) anyDevice(doing string) (*Device, error) {
 	for _, dev := range d.devices {
@@ -136,7 +123,7 @@ func (d *Driver) anyDevice(doing string) (*Device, error) {
 // AllocHost implements driver.Driver.
 func (d *Driver) AllocHost(size uint64) (uint64, error) {
 	const doing = "allocate pinned memory"
-	n := room(size)
+	n := vendor.PinnedSize(size)
 	p := &d.pinned
 	p.mu.Lock()
 	if list := p.spare[n]; len(list) > 0 {
