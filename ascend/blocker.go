@@ -12,29 +12,26 @@ import (
 	"sync/atomic"
 
 	"halstream/hal/driver"
+	"halstream/hal/vendor"
 )
 
-// held is an operation on a stream that needs the host: a function of the program, a gate, or work on memory
-// of the host. It is a blocking callback, on the thread of the stream's line, that posts its number and
-// returns once the host has completed the operation.
-type held struct {
+// blocker is an operation on a stream that needs the host: a function of the program, a gate, or work on memory
+// of the host. It is a blocking callback, on the thread of the stream's line, that posts its number and returns once the
+// host has completed the operation. The goroutine that reads the inbox runs it.
+type blocker struct {
+	vendor.Blocker
 	s      *Stream
 	what   C.int // NA_HOLD, NA_PASS, NA_GATE or NA_DELAY
 	ns     int64 // of a delay
 	number uint64
 	visit  *C.na_visit
-	// run is called once, by the goroutine that reads the inbox, when the stream has reached the
-	// operation: it must not block. drop is called instead when the stream never will.
-	run, drop func()
-	// title describes the operation in texts.
-	title string
 
 	launching bool // its call of the library has not returned; guarded by arrivals
 	opened    atomic.Bool
 }
 
 // open lets the stream continue, once.
-func (h *held) open() {
+func (h *blocker) open() {
 	if !h.opened.Swap(true) {
 		C.na_visit_open(h.visit)
 		C.na_visit_drop(h.visit)
@@ -44,7 +41,7 @@ func (h *held) open() {
 // arrivals hands the operations that streams have reached over.
 type arrivals struct {
 	mu      sync.Mutex
-	list    map[uint64]*held // those that were not reached; gates until they are opened
+	list    map[uint64]*blocker // those that were not reached; gates until they are opened
 	next    uint64
 	running bool
 	closed  bool
@@ -55,11 +52,11 @@ type arrivals struct {
 }
 
 func newArrivals() *arrivals {
-	return &arrivals{list: map[uint64]*held{}, inbox: C.na_inbox_new(), ended: make(chan struct{})}
+	return &arrivals{list: map[uint64]*blocker{}, inbox: C.na_inbox_new(), ended: make(chan struct{})}
 }
 
 // add lists an operation before its callback is launched.
-func (a *arrivals) add(h *held) {
+func (a *arrivals) add(h *blocker) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.next++
@@ -72,7 +69,7 @@ func (a *arrivals) add(h *held) {
 }
 
 // take removes the operation with a number, nil if it was dropped.
-func (a *arrivals) take(number uint64) *held {
+func (a *arrivals) take(number uint64) *blocker {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	h := a.list[number]
@@ -82,7 +79,7 @@ func (a *arrivals) take(number uint64) *held {
 
 // launched ends the launch of h. It reports whether h is enqueued; otherwise h is removed. What the stream has
 // reached already is enqueued, whatever the call has returned.
-func (a *arrivals) launched(h *held, ok bool) bool {
+func (a *arrivals) launched(h *blocker, ok bool) bool {
 	a.mu.Lock()
 	h.launching = false
 	if !ok || h.s.dev.IsLost() {
@@ -100,7 +97,7 @@ func (a *arrivals) launched(h *held, ok bool) bool {
 // drop drops the operations of a device that was lost, or is being closed.
 func (a *arrivals) drop(d *Device) {
 	a.mu.Lock()
-	var dropped []*held
+	var dropped []*blocker
 	for number, h := range a.list {
 		if h.s.dev == d && !h.launching { // the thread that launches it removes it otherwise
 			dropped = append(dropped, h)
@@ -109,7 +106,7 @@ func (a *arrivals) drop(d *Device) {
 	}
 	a.mu.Unlock()
 	for _, h := range dropped {
-		h.drop()
+		h.Drop()
 		h.open()
 	}
 }
@@ -120,7 +117,7 @@ func (a *arrivals) serve() {
 		number := uint64(C.na_inbox_next(a.inbox, askNS))
 		if number != 0 {
 			if h := a.take(number); h != nil {
-				h.run()
+				h.Run()
 			}
 			continue
 		}
@@ -194,7 +191,7 @@ func (a *arrivals) titles(s *Stream, most int) (names []string) {
 	}
 	slices.Sort(numbers)
 	for _, number := range numbers[:min(most, len(numbers))] {
-		names = append(names, a.list[number].title)
+		names = append(names, a.list[number].Title)
 	}
 	return names
 }
@@ -202,12 +199,12 @@ func (a *arrivals) titles(s *Stream, most int) (names []string) {
 // askNS is for how many nanoseconds nothing arrives before the devices are asked whether they are lost.
 const askNS = 50_000_000
 
-// hold enqueues h. If it fails neither run nor drop is called.
-func (s *Stream) hold(h *held, tag driver.Tag, doing string) error {
+// block enqueues h. If it fails neither run nor drop is called.
+func (s *Stream) block(h *blocker, tag driver.Tag, doing string) error {
 	return s.enqueue(tag, doing, func() error { return s.launch(h, doing) })
 }
 
-func (s *Stream) launch(h *held, doing string) error {
+func (s *Stream) launch(h *blocker, doing string) error {
 	d := s.dev
 	line, err := s.lineOf(doing)
 	if err != nil {
@@ -235,84 +232,50 @@ func (s *Stream) launch(h *held, doing string) error {
 // task enqueues work that runs on a thread of this package while the stream waits, and that may use memory of
 // the program.
 func (s *Stream) task(tag driver.Tag, doing, title string, work, drop func()) error {
-	return s.hold(s.working(title, work, drop), tag, doing)
+	return s.block(s.working(title, work, drop), tag, doing)
 }
 
-func (s *Stream) working(title string, work, drop func()) *held {
-	h := &held{what: C.NA_HOLD, title: title, drop: drop}
-	d := s.dev
-	h.run = func() {
-		if !d.BeginTask() {
-			drop()
-			h.open()
-			return
-		}
-		go func() {
-			work()
-			h.open()
-			d.EndTask()
-		}()
-	}
+func (s *Stream) working(title string, work, drop func()) *blocker {
+	h := &blocker{what: C.NA_HOLD}
+	h.Blocker = vendor.NewTask(&s.dev.Device, title, work, drop, h.open)
 	return h
 }
 
 // HostFunc implements driver.Stream.
 func (s *Stream) HostFunc(f driver.HostFunc) error {
-	h := &held{what: C.NA_HOLD, title: fmt.Sprintf("function %d", f.Token)}
+	h := &blocker{what: C.NA_HOLD}
 	if f.Passing {
 		h.what = C.NA_PASS
 	}
-	h.run = func() {
-		var c driver.Completer
+	h.Blocker = vendor.NewFunction(f, s.level, func() driver.Completer {
 		if f.Passing {
 			h.open()
-		} else {
+			return nil
+		}
+		if f.Report {
+			s.dev.drv.reports.Add(1)
+		}
+		return vendor.NewCompleter(&s.Progress, func() {
 			if f.Report {
-				s.dev.drv.reports.Add(1)
+				s.dev.drv.reports.Add(-1)
 			}
-			c = completer{h, f.Report}
-		}
-		if w := f.Sink.Ready(f.Token, s.level, c); w != nil {
-			w.Unpark()
-		}
-	}
-	h.drop = func() {
-		if w := f.Sink.Drop(f.Token); w != nil {
-			w.Unpark()
-		}
-	}
-	return s.hold(h, f.Tag, "call")
-}
-
-// completer completes the function that holds a stream.
-type completer struct {
-	h      *held
-	report bool
-}
-
-// Complete implements driver.Completer.
-func (c completer) Complete(err *driver.Error) (kept bool) {
-	if err != nil {
-		kept = c.h.s.Fail(err)
-	}
-	if c.report {
-		c.h.s.dev.drv.reports.Add(-1)
-	}
-	c.h.open()
-	return kept
+			h.open()
+		})
+	})
+	return s.block(h, f.Tag, "call")
 }
 
 // Gate implements driver.Stream.
 func (s *Stream) Gate(id uint64, tag driver.Tag) (driver.Gate, error) {
-	h := &held{what: C.NA_GATE, title: fmt.Sprintf("gate %d", id), run: func() {}, drop: func() {}}
-	if err := s.hold(h, tag, "gate"); err != nil {
+	h := &blocker{what: C.NA_GATE, Blocker: vendor.Blocker{Title: fmt.Sprintf("gate %d", id), Run: func() {}, Drop: func() {}}}
+	if err := s.block(h, tag, "gate"); err != nil {
 		return nil, err
 	}
 	return gate{h, id}, nil
 }
 
 type gate struct {
-	h  *held
+	h  *blocker
 	id uint64
 }
 
@@ -330,28 +293,12 @@ func (g gate) Opened() bool { return g.h.opened.Load() }
 
 // Delay implements driver.Stream. It is a callback that sleeps: the library has no operation that takes a time.
 func (s *Stream) Delay(ns int64, tag driver.Tag) error {
-	h := &held{what: C.NA_DELAY, ns: ns, title: "a delay", run: func() {}, drop: func() {}}
-	return s.hold(h, tag, "delay")
+	h := &blocker{what: C.NA_DELAY, ns: ns, Blocker: vendor.Blocker{Title: "a delay", Run: func() {}, Drop: func() {}}}
+	return s.block(h, tag, "delay")
 }
 
-// Native implements driver.Stream. The function runs on a thread of this package, not on the one that
-// serves the stream's callbacks.
+// Native implements driver.Stream.
 func (s *Stream) Native(n driver.Native) error {
-	title, drop := "a native function", func() {}
-	if n.Call != nil {
-		title, drop = n.Call.Title(), n.Call.Drop
-	}
-	return s.task(n.Tag, "call native", title, func() {
-		if n.Before != nil {
-			n.Before()
-		}
-		if n.Call == nil {
-			C.na_host_native(C.uint64_t(n.Fn), C.uint64_t(n.Arg))
-		} else if err := n.Call.Run(); err != nil {
-			s.Fail(err)
-		}
-		if n.After != nil {
-			n.After()
-		}
-	}, drop)
+	title, work, drop := vendor.NativeWork(&s.Progress, n, func(fn, arg uint64) { C.na_host_native(C.uint64_t(fn), C.uint64_t(arg)) })
+	return s.task(n.Tag, "call native", title, work, drop)
 }

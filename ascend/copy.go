@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"halstream/hal/driver"
+	"halstream/hal/vendor"
 )
 
 // Copy implements driver.Stream. Pageable memory goes through pinned memory of this package: the library would
@@ -257,8 +258,8 @@ func (s *Stream) WaitValue(v driver.Value) error {
 // waitPinned lets a host thread look at the value on behalf of the stream, less and less often.
 func (s *Stream) waitPinned(v driver.Value, doing string) error {
 	const longest = time.Millisecond
-	h := &held{what: C.NA_HOLD, title: "a wait for a value", drop: func() {}}
-	h.run = func() {
+	h := &blocker{what: C.NA_HOLD, Blocker: vendor.Blocker{Title: "a wait for a value", Drop: func() {}}}
+	h.Run = func() {
 		go func() {
 			for pause := 5 * time.Microsecond; !v.Condition.Met(uint64(C.na_host_load(C.uint64_t(v.Addr))), v.Value) && !s.dev.unusable(); {
 				time.Sleep(pause)

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"halstream/hal/driver"
 	"halstream/hal/vendor"
@@ -571,18 +570,11 @@ func (s *Stream) waitWithin(e *Event, limit int64, doing string) error {
 			p.Release()
 		}
 	}
-	h := &held{what: C.NA_HOLD, title: fmt.Sprintf("wait for event %d with a limit", e.opts.ID), drop: release}
-	h.run = func() {
-		// It is no task: the wait for an event of a lost device waits for tasks.
-		go func() {
-			if !at.Wait(limit) {
-				s.Fail(driver.Errorf(driver.Timeout, doing, "wait for event %d passed its limit of %v",
-					e.opts.ID, time.Duration(limit)))
-			}
-			release()
-			h.open()
-		}()
-	}
+	h := &blocker{what: C.NA_HOLD}
+	h.Blocker = vendor.NewTimedWait(&s.Progress, e.opts.ID, limit, func() bool {
+		defer release()
+		return at.Wait(limit)
+	}, release, h.open)
 	err := s.launch(h, doing)
 	if err != nil {
 		release()

@@ -13,6 +13,7 @@ import (
 	"unsafe"
 
 	"halstream/hal/driver"
+	"halstream/hal/vendor"
 )
 
 // slot is a pair of words in pinned memory that the host and one stream share, with
@@ -49,27 +50,23 @@ func slotAt(addr uintptr) *C.hs_slot { return *(**C.hs_slot)(unsafe.Pointer(&add
 // is known to do other work meanwhile.
 const memopsLimit = 3 * time.Second
 
-// held is an operation on a stream that needs the host: a function of the program,
+// blocker is an operation on a stream that needs the host: a function of the program,
 // a gate, or work during which the driver would block the caller. The stream writes
 // that it has reached the operation and, unless that is HS_PASS, waits until the
-// host has completed it.
-type held struct {
+// host has completed it. The poller runs it.
+type blocker struct {
+	vendor.Blocker
 	s     *Stream
 	what  C.int // HS_HOLD, HS_PASS or HS_GATE
 	slot  *slot
 	value uint32
-	// run is called once by the poller when the stream has reached the operation: it
-	// must not block. drop is called instead when the stream never will.
-	run, drop func()
-	// title describes the operation in texts.
-	title string
 
 	inFlight bool // its call of the driver has not returned; guarded by the poller
 	opened   atomic.Bool
 }
 
-// hold enqueues h. If it fails neither run nor drop is called.
-func (s *Stream) hold(h *held, doing string) error {
+// block enqueues h. If it fails neither run nor drop is called.
+func (s *Stream) block(h *blocker, doing string) error {
 	d := s.dev
 	if err := s.beginEnqueue(doing); err != nil {
 		return err
@@ -110,7 +107,7 @@ func (s *Stream) hold(h *held, doing string) error {
 }
 
 // open lets the stream continue. A function may end after its device was closed.
-func (h *held) open() {
+func (h *blocker) open() {
 	p := &h.s.dev.slots
 	p.mu.Lock()
 	if !p.released {
@@ -120,7 +117,7 @@ func (h *held) open() {
 }
 
 // end lets the stream continue and releases the slot; h must not be used afterwards.
-func (h *held) end() {
+func (h *blocker) end() {
 	h.open()
 	h.s.dev.slots.give(h.slot)
 }
@@ -128,72 +125,39 @@ func (h *held) end() {
 // task enqueues work that runs on a thread of this package while the stream waits, and
 // that may use memory of the program.
 func (s *Stream) task(doing, title string, work, drop func()) error {
-	h := &held{what: C.HS_HOLD, title: title, drop: drop}
-	d := s.dev
-	h.run = func() {
-		if !d.BeginTask() {
-			drop()
-			return
-		}
-		go func() {
-			work()
-			h.end()
-			d.EndTask()
-		}()
-	}
-	return s.hold(h, doing)
+	h := &blocker{what: C.HS_HOLD}
+	h.Blocker = vendor.NewTask(&s.dev.Device, title, work, drop, h.end)
+	return s.block(h, doing)
 }
 
 // HostFunc implements driver.Stream.
 func (s *Stream) HostFunc(f driver.HostFunc) (err error) {
 	op := s.follow(f.Tag, nil)
 	defer func() { op.End(err) }()
-	h := &held{what: C.HS_HOLD, title: fmt.Sprintf("function %d", f.Token)}
+	h := &blocker{what: C.HS_HOLD}
 	if f.Passing {
 		h.what = C.HS_PASS
 	}
-	h.run = func() {
-		var c driver.Completer
+	h.Blocker = vendor.NewFunction(f, s.level, func() driver.Completer {
 		if f.Passing {
 			s.dev.slots.give(h.slot)
-		} else {
+			return nil
+		}
+		if f.Report {
+			s.dev.drv.reports.Add(1)
+		}
+		s.function.Store(f.Token)
+		s.dev.calling.Add(1)
+		return vendor.NewCompleter(&s.Progress, func() {
 			if f.Report {
-				s.dev.drv.reports.Add(1)
+				s.dev.drv.reports.Add(-1)
 			}
-			s.function.Store(f.Token)
-			s.dev.calling.Add(1)
-			c = completer{h, f.Report}
-		}
-		if w := f.Sink.Ready(f.Token, s.level, c); w != nil {
-			w.Unpark()
-		}
-	}
-	h.drop = func() {
-		if w := f.Sink.Drop(f.Token); w != nil {
-			w.Unpark()
-		}
-	}
-	return s.hold(h, "call")
-}
-
-// completer completes the function that holds a stream.
-type completer struct {
-	h      *held
-	report bool
-}
-
-// Complete implements driver.Completer.
-func (c completer) Complete(err *driver.Error) (kept bool) {
-	if err != nil {
-		kept = c.h.s.Fail(err)
-	}
-	if c.report {
-		c.h.s.dev.drv.reports.Add(-1)
-	}
-	c.h.s.function.Store(0)
-	c.h.s.dev.calling.Add(-1)
-	c.h.end()
-	return kept
+			s.function.Store(0)
+			s.dev.calling.Add(-1)
+			h.end()
+		})
+	})
+	return s.block(h, "call")
 }
 
 // Gate implements driver.Stream.
@@ -201,15 +165,15 @@ func (s *Stream) Gate(id uint64, tag driver.Tag) (_ driver.Gate, err error) {
 	f := s.follow(tag, nil)
 	defer func() { f.End(err) }()
 	s.dev.prepareKernels()
-	h := &held{what: C.HS_GATE, title: fmt.Sprintf("gate %d", id), run: func() {}, drop: func() {}}
-	if err := s.hold(h, "gate"); err != nil {
+	h := &blocker{what: C.HS_GATE, Blocker: vendor.Blocker{Title: fmt.Sprintf("gate %d", id), Run: func() {}, Drop: func() {}}}
+	if err := s.block(h, "gate"); err != nil {
 		return nil, err
 	}
 	return gate{h, id}, nil
 }
 
 type gate struct {
-	h  *held
+	h  *blocker
 	id uint64
 }
 

@@ -9,6 +9,7 @@ import (
 	"fmt"
 
 	"halstream/hal/driver"
+	"halstream/hal/vendor"
 )
 
 // maxStaged is the size in bytes up to which a copy from or to pageable memory goes
@@ -174,28 +175,12 @@ func (s *Stream) Fill(f driver.Fill) (err error) {
 	return s.enqueuedOne(C.hs_fill(s.dev.ctx(), s.h, C.uint64_t(f.Dst), C.uint64_t(f.Count), C.uint32_t(f.Value), C.int(f.Size)), doing)
 }
 
-// Native implements driver.Stream. The function runs on a thread of this package: the
-// driver has few threads for functions, so a long one would delay other streams.
+// Native implements driver.Stream.
 func (s *Stream) Native(n driver.Native) (err error) {
 	f := s.follow(n.Tag, nil)
 	defer func() { f.End(err) }()
-	work := func() {
-		if n.Before != nil {
-			n.Before()
-		}
-		if n.Call == nil {
-			C.hs_host_native(C.uint64_t(n.Fn), C.uint64_t(n.Arg))
-		} else if err := n.Call.Run(); err != nil {
-			s.Fail(err)
-		}
-		if n.After != nil {
-			n.After()
-		}
-	}
-	if n.Call != nil {
-		return s.task("call native", n.Call.Title(), work, n.Call.Drop)
-	}
-	return s.task("call native", "a native function", work, func() {})
+	title, work, drop := vendor.NativeWork(&s.Progress, n, func(fn, arg uint64) { C.hs_host_native(C.uint64_t(fn), C.uint64_t(arg)) })
+	return s.task("call native", title, work, drop)
 }
 
 // maxCollect bounds how many copies are queried in one call.

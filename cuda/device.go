@@ -93,7 +93,7 @@ func (c deviceCalls) Enter() vendor.Context {
 
 // DropBlocked drops the operations that need the host, and ends the launches of graphs.
 func (c deviceCalls) DropBlocked() {
-	c.d.drv.poller.dropHeld(c.d)
+	c.d.drv.poller.dropBlockers(c.d)
 	c.d.endings.endAll()
 }
 
@@ -992,7 +992,7 @@ func (d *Device) mayDrain(call string) (end func()) {
 }
 
 // hostHolds reports whether streams of the device wait for the host.
-func (d *Device) hostHolds() bool { return d.calling.Load() > 0 || d.drv.poller.held(d) > 0 }
+func (d *Device) hostHolds() bool { return d.calling.Load() > 0 || d.drv.poller.blocked(d) > 0 }
 
 // holders describes the streams that wait for the host, at most most of them. It calls no driver.
 func (d *Device) holders(most int) (names []string) {

@@ -11,5 +11,5 @@
 //
 // The rules of order are the driver's own: a record, a wait and a query are one
 // call each. Only functions of the program need more, since a stream cannot run them:
-// it writes that it has reached the function and waits (see [held]).
+// it writes that it has reached the function and waits (see [blocker]).
 package cuda

@@ -144,9 +144,9 @@ func (d *Driver) Close() {
 	d.poller.close()
 	for _, dev := range d.devices {
 		if dev != nil {
-			// The poller runs no held operation any more: a stream that reached one
+			// The poller runs no blocker any more: a stream that reached one
 			// would stay there, and freeing pinned memory waits for all streams.
-			d.poller.dropHeld(dev)
+			d.poller.dropBlockers(dev)
 			dev.endings.endAll()
 		}
 	}
@@ -302,7 +302,7 @@ func (d *Driver) Probe(addr uint64) (where driver.Where, start, size uint64, ord
 // stalls reports whether work of a device may wait for the host. Where work of one device waits for
 // another's all of them may. It calls no driver, so what the host has done already may count.
 func (d *Driver) stalls() bool {
-	if d.reports.Load() > 0 || d.poller.anyHeld() {
+	if d.reports.Load() > 0 || d.poller.anyBlocked() {
 		return true
 	}
 	for _, dev := range d.devices {

@@ -29,7 +29,7 @@ type Event struct {
 	dev  *Device
 	opts driver.EventOptions
 	own  vendor.Record // of this runtime
-	// shared is the driver's event that other libraries have the handle of: see share.go.
+	// shared is the driver's event that other libraries have the handle of: see Handle.
 	shared  atomic.Pointer[vendor.FenceEvent]
 	sharing sync.Mutex
 	records atomic.Uint64        // since then

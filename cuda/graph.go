@@ -220,7 +220,7 @@ func (x *executable) Launch(on driver.Stream, l driver.GraphLaunch) error {
 		err = x.markLast(s)
 	}
 	// The launch ends when the stream gets here, however much of it was enqueued.
-	if failed := s.hold(&held{what: C.HS_PASS, title: "the end of a graph", run: l.End, drop: l.End}, doing); failed != nil {
+	if failed := s.block(&blocker{what: C.HS_PASS, Blocker: vendor.Blocker{Title: "the end of a graph", Run: l.End, Drop: l.End}}, doing); failed != nil {
 		l.End()
 		if err == nil {
 			err = failed

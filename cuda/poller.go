@@ -14,16 +14,16 @@ import (
 	"halstream/hal/park"
 )
 
-// poller is the thread that runs held operations when their streams reach them. It never
+// poller is the thread that runs blockers when their streams reach them. It never
 // calls the driver. It polls words in pinned memory, in C, at first without a pause and
-// then less and less often, and sleeps while no stream has a held operation.
+// then less and less often, and sleeps while no stream has a blocker.
 type poller struct {
 	mu      sync.Mutex
-	active  map[*Stream]struct{} // streams with held operations
+	active  map[*Stream]struct{} // streams with blockers
 	running bool
 	closed  bool
 
-	wakeups *C.uint32_t // changes when the list of held operations has changed
+	wakeups *C.uint32_t // changes when the list of blockers has changed
 	asleep  atomic.Bool
 	parker  *park.Parker
 	ended   chan struct{}
@@ -50,14 +50,14 @@ const sliceNS = 50_000_000
 // add begins the enqueue of h. It is listed before the driver is called, and two
 // threads may call the driver for one stream in another order than they are listed
 // in, so as many operations as were ever in flight at once are polled.
-func (p *poller) add(h *held) {
+func (p *poller) add(h *blocker) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := h.s
 	h.inFlight = true
 	s.inFlight++
 	s.maxInFlight = max(s.maxInFlight, s.inFlight)
-	s.holds = append(s.holds, h)
+	s.blockers = append(s.blockers, h)
 	p.active[s] = struct{}{}
 	if !p.running && !p.closed {
 		p.running = true
@@ -68,7 +68,7 @@ func (p *poller) add(h *held) {
 // added ends the enqueue of h, whose call of the driver has succeeded if ok. It
 // reports whether h is enqueued; otherwise h is removed. If the stream has reached h
 // already, h is enqueued whatever the call has returned.
-func (p *poller) added(h *held, ok bool) bool {
+func (p *poller) added(h *blocker, ok bool) bool {
 	p.mu.Lock()
 	s := h.s
 	h.inFlight = false
@@ -88,15 +88,15 @@ func (p *poller) added(h *held, ok bool) bool {
 }
 
 // remove removes h from its stream's list and reports whether it was there.
-func (p *poller) remove(h *held) bool {
+func (p *poller) remove(h *blocker) bool {
 	s := h.s
-	for i, o := range s.holds {
+	for i, o := range s.blockers {
 		if o == h {
-			copy(s.holds[1:i+1], s.holds[:i])
-			s.holds[0] = nil
-			s.holds = s.holds[1:]
-			if len(s.holds) == 0 {
-				s.holds = nil
+			copy(s.blockers[1:i+1], s.blockers[:i])
+			s.blockers[0] = nil
+			s.blockers = s.blockers[1:]
+			if len(s.blockers) == 0 {
+				s.blockers = nil
 				delete(p.active, s)
 			}
 			return true
@@ -113,7 +113,7 @@ func (p *poller) wake() {
 }
 
 // opened removes a gate that was opened.
-func (p *poller) opened(h *held) {
+func (p *poller) opened(h *blocker) {
 	p.mu.Lock()
 	found := p.remove(h)
 	p.mu.Unlock()
@@ -128,7 +128,7 @@ func (p *poller) anyGate() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for s := range p.active {
-		for _, h := range s.holds {
+		for _, h := range s.blockers {
 			if h.what == C.HS_GATE {
 				return true
 			}
@@ -137,20 +137,20 @@ func (p *poller) anyGate() bool {
 	return false
 }
 
-// anyHeld reports whether a stream has an operation for which the host is needed.
-func (p *poller) anyHeld() bool {
+// anyBlocked reports whether a stream has an operation for which the host is needed.
+func (p *poller) anyBlocked() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.active) > 0
 }
 
 // collect lists the operations that streams may reach next.
-func (p *poller) collect() []*held {
+func (p *poller) collect() []*blocker {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var list []*held
+	var list []*blocker
 	for s := range p.active {
-		for i, h := range s.holds {
+		for i, h := range s.blockers {
 			if i >= s.maxInFlight {
 				break
 			}
@@ -209,7 +209,7 @@ func (p *poller) over() bool {
 }
 
 // arrived runs the operations that their streams have reached.
-func (p *poller) arrived(list []*held) {
+func (p *poller) arrived(list []*blocker) {
 	for _, h := range list {
 		if uint32(C.hs_reached(h.slot.p)) != h.value {
 			continue
@@ -218,7 +218,7 @@ func (p *poller) arrived(list []*held) {
 		found := p.remove(h)
 		p.mu.Unlock()
 		if found {
-			h.run()
+			h.Run()
 		}
 	}
 }
@@ -227,7 +227,7 @@ func (p *poller) arrived(list []*held) {
 // does so on another thread. A call of the driver may wait for a lock whose holder, a
 // free of another library for instance, waits until the device is idle, and the device
 // becomes idle only if this thread goes on to complete what holds the streams.
-func (p *poller) ask(list []*held) {
+func (p *poller) ask(list []*blocker) {
 	if p.asking.Swap(true) {
 		return // the query before has not returned
 	}
@@ -245,36 +245,36 @@ func (p *poller) ask(list []*held) {
 	}()
 }
 
-// dropHeld drops all held operations of a device that was lost, or is being closed,
+// dropBlockers drops all blockers of a device that was lost, or is being closed,
 // and opens them for streams that reach them later.
-func (p *poller) dropHeld(d *Device) {
+func (p *poller) dropBlockers(d *Device) {
 	p.mu.Lock()
-	var dropped []*held
+	var dropped []*blocker
 	for s := range p.active {
 		if s.dev != d {
 			continue
 		}
-		kept := s.holds[:0:0]
-		for _, h := range s.holds {
+		kept := s.blockers[:0:0]
+		for _, h := range s.blockers {
 			if h.inFlight {
 				kept = append(kept, h) // the thread that enqueues it removes it
 			} else {
 				dropped = append(dropped, h)
 			}
 		}
-		if s.holds = kept; len(kept) == 0 {
+		if s.blockers = kept; len(kept) == 0 {
 			delete(p.active, s)
 		}
 	}
 	p.mu.Unlock()
 	for _, h := range dropped {
-		h.drop()
+		h.Drop()
 		h.open() // a function on the driver's thread may wait for it
 	}
 	p.wake()
 }
 
-// close ends the thread, whether or not streams have held operations.
+// close ends the thread, whether or not streams have blockers.
 func (p *poller) close() {
 	p.mu.Lock()
 	p.closed = true
@@ -286,8 +286,8 @@ func (p *poller) close() {
 	}
 }
 
-// held counts the streams of a device that have operations for which the host is needed.
-func (p *poller) held(d *Device) int {
+// blocked counts the streams of a device that have operations for which the host is needed.
+func (p *poller) blocked(d *Device) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	n := 0
@@ -299,13 +299,13 @@ func (p *poller) held(d *Device) int {
 	return n
 }
 
-// titles describes the first held operations of a stream, at most most of them.
+// titles describes the first blockers of a stream, at most most of them.
 func (p *poller) titles(s *Stream, most int) []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var names []string
-	for _, h := range s.holds[:min(most, len(s.holds))] {
-		names = append(names, h.title)
+	for _, h := range s.blockers[:min(most, len(s.blockers))] {
+		names = append(names, h.Title)
 	}
 	return names
 }

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 	"unsafe"
 
 	"halstream/hal/driver"
@@ -46,14 +45,14 @@ type Stream struct {
 	enqueueLock vendor.EnqueueLock
 
 	mu sync.Mutex
-	// recorded is the latest record of an ordered stream: see records.go. records counts them.
+	// recorded is the latest record of an ordered stream: see noteRecord. records counts them.
 	recorded *vendor.FenceEvent
 	records  uint64
 	tail     *vendor.Fence // of a closed stream: behind all of its work
 	last     *vendor.Fence // of a borrowed stream: behind the runtime's latest work on it
 
 	// Guarded by the poller.
-	holds                 []*held
+	blockers              []*blocker
 	inFlight, maxInFlight int
 }
 
@@ -324,9 +323,9 @@ func (s *Stream) Describe() string {
 		return name + " is idle"
 	}
 	text := fmt.Sprintf("%s has pending work, at most %d operation(s)", name, s.AtMost())
-	if holds := s.dev.drv.poller.titles(s, 4); len(holds) > 0 {
-		text += "; its next operations that need the host are " + strings.Join(holds, ", ")
-	} else if n := s.dev.drv.poller.held(s.dev); n > 0 {
+	if titles := s.dev.drv.poller.titles(s, 4); len(titles) > 0 {
+		text += "; its next operations that need the host are " + strings.Join(titles, ", ")
+	} else if n := s.dev.drv.poller.blocked(s.dev); n > 0 {
 		text += fmt.Sprintf("; it may share a hardware queue with one of %d stream(s) that are held: the streams of a priority "+
 			"share %s, so hold fewer at once, or set CUDA_DEVICE_MAX_CONNECTIONS before CUDA is used", n, connections())
 	}
@@ -883,21 +882,10 @@ func (s *Stream) waitSlow(e *Event, limit int64, doing string) error {
 			p.Drop()
 		}
 	}
-	look := func() {
-		if !s.dev.waitWithin(at, limit, release) {
-			s.Fail(driver.Errorf(driver.Timeout, doing, "wait for event %d passed its limit of %v",
-				e.opts.ID, time.Duration(limit)))
-		}
-	}
-	// It is no task: the wait for an event of a lost device waits for tasks.
-	h := &held{what: C.HS_HOLD, title: fmt.Sprintf("wait for event %d with a limit", e.opts.ID), drop: release}
-	h.run = func() {
-		go func() {
-			look()
-			h.end()
-		}()
-	}
-	err := s.hold(h, doing)
+	h := &blocker{what: C.HS_HOLD}
+	h.Blocker = vendor.NewTimedWait(&s.Progress, e.opts.ID, limit,
+		func() bool { return s.dev.waitWithin(at, limit, release) }, release, h.end)
+	err := s.block(h, doing)
 	if err != nil {
 		release()
 	}
