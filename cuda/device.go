@@ -55,7 +55,7 @@ type Device struct {
 	modules modules
 	endings endings
 
-	apartCalls atomic.Int64 // calls of the driver that another thread makes
+	callsElsewhere atomic.Int64 // calls of the driver that another thread makes
 }
 
 // Open implements driver.Driver.
@@ -312,7 +312,7 @@ func (d *Device) close() {
 	if d.state() == nil {
 		return
 	}
-	if !d.awaitApart(closeLimit) || !d.AwaitTasks(closeLimit) || !d.AwaitIdle(d.Pending, closeLimit) {
+	if !d.awaitCallsElsewhere(closeLimit) || !d.AwaitTasks(closeLimit) || !d.AwaitIdle(d.Pending, closeLimit) {
 		// A native function still runs, or a stream waits for a value that nothing writes:
 		// their memory must not go from under them, and freeing it would wait for the stream.
 		d.drv.left.Store(true)
@@ -619,7 +619,7 @@ func (d *Device) newFenceEvent(flags uint8, doing string) (*vendor.FenceEvent, e
 func (d *Device) makeEvent(flags uint8, doing string) (C.CUevent, error) {
 	ctx := d.ctx()
 	var event C.CUevent
-	s, err := d.patiently("cuEventCreate", doing,
+	s, err := d.callInterruptibly("cuEventCreate", doing,
 		func() C.hs_status { return C.hs_event_new(ctx, C.uint32_t(flags), &event) },
 		func() { C.hs_event_destroy(ctx, event) })
 	if err != nil {
@@ -803,7 +803,7 @@ func (d *Device) makeStream(kind streamKind, doing string) (spareStream, error) 
 	ctx, ordinary := d.ctx(), uint8(d.Priorities()-1)
 	made := spareStream{kind: kind}
 	priority := d.state().greatest + int(kind.level)
-	s, err := d.patiently("cuStreamCreateWithPriority", doing,
+	s, err := d.callInterruptibly("cuStreamCreateWithPriority", doing,
 		func() C.hs_status {
 			s := C.hs_stream_new(ctx, C.uint32_t(flags), C.int(priority), &made.h)
 			if s == 0 {
@@ -902,7 +902,7 @@ func (d *Device) Load(image []byte) (driver.Module, error) {
 		text = strings.TrimSpace(C.GoString(log))
 		return s
 	}
-	s, err := d.patiently("cuModuleLoadDataEx", doing, load, func() { C.hs_module_unload(ctx, m.h) })
+	s, err := d.callInterruptibly("cuModuleLoadDataEx", doing, load, func() { C.hs_module_unload(ctx, m.h) })
 	if err != nil {
 		return nil, err
 	}
@@ -1017,9 +1017,9 @@ func (d *Device) holders(most int) (names []string) {
 // Calls of the driver that may wait until the device is idle. While a device may wait for the host,
 // maybe for the calling thread, they are made on another thread: no signal ends a call of the driver.
 
-// patienceSlice is for how many nanoseconds a thread that waits for such a call does not look for
+// signalSlice is for how many nanoseconds a thread that waits for such a call does not look for
 // signals that have not ended its sleep.
-const patienceSlice = 50_000_000
+const signalSlice = 50_000_000
 
 // What has become of a call that another thread makes.
 const (
@@ -1039,11 +1039,11 @@ var pythonLock = struct {
 	func(lock *unsafe.Pointer) bool { return C.hs_interrupted(lock) != 0 },
 }
 
-// patiently makes a call of the driver that may wait until the device is idle, and returns its status.
+// callInterruptibly makes a call of the driver that may wait until the device is idle, and returns its status.
 // A thread of Python's can be interrupted there by a handler of a signal that raises: then the error
 // is of the kind Interrupted, and when the call returns, undo gives back what it has made. do keeps
 // what it has made in variables of its own, as it may run on after this call.
-func (d *Device) patiently(call, doing string, do func() C.hs_status, undo func()) (C.hs_status, error) {
+func (d *Device) callInterruptibly(call, doing string, do func() C.hs_status, undo func()) (C.hs_status, error) {
 	if !d.drv.stalls() {
 		return do(), nil
 	}
@@ -1052,37 +1052,37 @@ func (d *Device) patiently(call, doing string, do func() C.hs_status, undo func(
 		defer d.mayDrain(call)()
 		return do(), nil
 	}
-	status, _, err := d.onAnotherThread(lock, forever, call, doing, do, undo)
+	status, _, err := d.awaitCall(lock, forever, call, doing, do, undo)
 	return status, err
 }
 
 // forever is no limit.
 const forever = -1
 
-// withLimit is patiently for a call that needs memory or gives it back, and reports whether it has returned. While a
+// callWithLimit is callInterruptibly for a call that needs memory or gives it back, and reports whether it has returned. While a
 // device may wait for the host it waits stallMost at most: the work that the driver waits for may wait for the caller.
-func (d *Device) withLimit(call, doing string, do func() C.hs_status, undo func()) (C.hs_status, bool, error) {
+func (d *Device) callWithLimit(call, doing string, do func() C.hs_status, undo func()) (C.hs_status, bool, error) {
 	if !d.drv.stalls() {
 		return do(), true, nil
 	}
 	limit := stallMost
 	if l := d.state(); l != nil && l.drains.Load() {
-		limit = min(limit, asideLimit) // no call waits as long again
+		limit = min(limit, giveBackLimit) // no call waits as long again
 	}
-	status, returned, err := d.onAnotherThread(pythonLock.unlock(), limit, call, doing, do, undo)
+	status, returned, err := d.awaitCall(pythonLock.unlock(), limit, call, doing, do, undo)
 	if l := d.state(); l != nil && err == nil {
 		l.drains.Store(!returned)
 	}
 	return status, returned, err
 }
 
-// onAnotherThread lets another thread make a call, for at most limit nanoseconds, and takes Python's lock back if lock is one.
-func (d *Device) onAnotherThread(lock unsafe.Pointer, limit int64, call, doing string, do func() C.hs_status,
+// awaitCall lets another thread make a call, for at most limit nanoseconds, and takes Python's lock back if lock is one.
+func (d *Device) awaitCall(lock unsafe.Pointer, limit int64, call, doing string, do func() C.hs_status,
 	undo func()) (status C.hs_status, returned bool, err error) {
 	var answer C.hs_status
-	w := d.apart(call, func() bool { answer = do(); return answer == 0 }, undo)
+	w := d.callOnOtherThread(call, func() bool { answer = do(); return answer == 0 }, undo)
 	for clock := vendor.Stopwatch(); ; {
-		slice := int64(patienceSlice)
+		slice := int64(signalSlice)
 		if limit != forever {
 			slice = max(0, min(slice, limit-clock()))
 		}
@@ -1107,17 +1107,17 @@ func (d *Device) onAnotherThread(lock unsafe.Pointer, limit int64, call, doing s
 	return status, returned, nil
 }
 
-// asideLimit is for how many nanoseconds a thread waits for a call that gives something back.
-const asideLimit = 20_000_000
+// giveBackLimit is for how many nanoseconds a thread waits for a call that gives something back.
+const giveBackLimit = 20_000_000
 
-// aside makes a call of the driver that gives something back, and may wait until the device is idle.
+// callToGiveBack makes a call of the driver that gives something back, and may wait until the device is idle.
 // If it does so while the device may wait for the host, it is left to another thread.
-func (d *Device) aside(call string, limit int64, do func()) {
+func (d *Device) callToGiveBack(call string, limit int64, do func()) {
 	if !d.drv.stalls() {
 		do()
 		return
 	}
-	w := d.apart(call, func() bool { do(); return false }, nil)
+	w := d.callOnOtherThread(call, func() bool { do(); return false }, nil)
 	lock := pythonLock.unlock()
 	if w.wait(limit) {
 		w.end()
@@ -1127,8 +1127,8 @@ func (d *Device) aside(call string, limit int64, do func()) {
 	pythonLock.relock(lock)
 }
 
-// apartCall is a call that another thread makes.
-type apartCall struct {
+// callElsewhere is a call that another thread makes.
+type callElsewhere struct {
 	call   string
 	parker *park.Parker
 	state  atomic.Int32
@@ -1136,15 +1136,15 @@ type apartCall struct {
 	made   bool // whether there is something to undo; read after callReturned
 }
 
-// apart begins a call on another thread; do reports whether there is something to undo.
-func (d *Device) apart(call string, do func() bool, undo func()) *apartCall {
-	w := &apartCall{call: call, parker: park.Get(), undo: undo}
-	d.apartCalls.Add(1)
+// callOnOtherThread begins a call on another thread; do reports whether there is something to undo.
+func (d *Device) callOnOtherThread(call string, do func() bool, undo func()) *callElsewhere {
+	w := &callElsewhere{call: call, parker: park.Get(), undo: undo}
+	d.callsElsewhere.Add(1)
 	l := d.state()
 	kept := l != nil && l.refs.Hold()
 	go func() {
 		defer func() {
-			d.apartCalls.Add(-1)
+			d.callsElsewhere.Add(-1)
 			if kept {
 				l.Leave()
 			}
@@ -1162,7 +1162,7 @@ func (d *Device) apart(call string, do func() bool, undo func()) *apartCall {
 }
 
 // wait reports whether the call has returned within limit nanoseconds. A signal may end it early.
-func (w *apartCall) wait(limit int64) bool {
+func (w *callElsewhere) wait(limit int64) bool {
 	driver.EndWaitsOnSignal(true)
 	defer driver.EndWaitsOnSignal(false)
 	returned := w.parker.Park(limit, 0)
@@ -1173,28 +1173,28 @@ func (w *apartCall) wait(limit int64) bool {
 }
 
 // end is for who has seen the call return.
-func (w *apartCall) end() { park.Put(w.parker) }
+func (w *callElsewhere) end() { park.Put(w.parker) }
 
 // leave is for who waits no longer. What the call makes is given back, on another thread: that may wait, too.
-func (w *apartCall) leave(d *Device) {
+func (w *callElsewhere) leave(d *Device) {
 	if !w.state.CompareAndSwap(callPending, callLeft) {
 		w.parker.Park(-1, 0) // it has returned just now
-		d.apart("what undoes "+w.call, func() bool { w.discard(); return false }, nil).leave(d)
+		d.callOnOtherThread("what undoes "+w.call, func() bool { w.discard(); return false }, nil).leave(d)
 	}
 	park.Put(w.parker)
 }
 
-func (w *apartCall) discard() {
+func (w *callElsewhere) discard() {
 	if w.made && w.undo != nil {
 		w.undo()
 	}
 }
 
-// awaitApart waits until no other thread is in a call of the driver for the device any more. It
+// awaitCallsElsewhere waits until no other thread is in a call of the driver for the device any more. It
 // reports false after limit nanoseconds.
-func (d *Device) awaitApart(limit int64) bool {
+func (d *Device) awaitCallsElsewhere(limit int64) bool {
 	end := time.Now().Add(time.Duration(limit))
-	for d.apartCalls.Load() > 0 {
+	for d.callsElsewhere.Load() > 0 {
 		if time.Now().After(end) {
 			return false
 		}

@@ -89,7 +89,7 @@ func (d *Device) makeRoom(doing string) (bool, error) {
 	if l.pool == 0 {
 		return true, nil
 	}
-	_, made, err := d.withLimit("cuMemPoolTrimTo", doing, func() C.hs_status { return C.hs_pool_trim(l.ctx, l.pool) }, nil)
+	_, made, err := d.callWithLimit("cuMemPoolTrimTo", doing, func() C.hs_status { return C.hs_pool_trim(l.ctx, l.pool) }, nil)
 	return made, err
 }
 
@@ -138,7 +138,7 @@ func (d *Device) allocate(l *deviceState, size uint64, fromPool bool, doing stri
 		do = func() C.hs_status { return C.hs_alloc_pool(l.ctx, C.uint64_t(size), l.pool, l.internal, &addr) }
 		undo = func() { C.hs_free_pool(l.ctx, addr, l.internal) }
 	}
-	s, returned, err := d.withLimit(call, doing, do, undo)
+	s, returned, err := d.callWithLimit(call, doing, do, undo)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -184,9 +184,9 @@ func (d *Device) awaitInternal(doing string) (bool, error) {
 	l := d.state()
 	looked := int64(0)
 	for clock := vendor.Stopwatch(); ; pause() {
-		apart := d.apartCalls.Load() > 0
+		elsewhere := d.callsElsewhere.Load() > 0
 		done, err := d.answer(C.hs_stream_query(l.ctx, l.internal), doing)
-		if err != nil || done && !apart {
+		if err != nil || done && !elsewhere {
 			l.stalled.Store(false)
 			return done, err
 		}
@@ -195,7 +195,7 @@ func (d *Device) awaitInternal(doing string) (bool, error) {
 			l.stalled.Store(true) // the next call does not wait as long again
 			return done, nil
 		}
-		if now-looked < patienceSlice {
+		if now-looked < signalSlice {
 			continue
 		}
 		looked = now
@@ -228,7 +228,7 @@ func (d *Device) Free(addr uint64) {
 		return
 	}
 	d.retryFrees(false)
-	d.aside("cuMemFreeAsync", asideLimit, func() {
+	d.callToGiveBack("cuMemFreeAsync", giveBackLimit, func() {
 		if d.free(addr) != nil && d.opened() {
 			d.unfreed.add(addr)
 		}
@@ -301,7 +301,7 @@ func (d *Device) retryFrees(short bool) {
 		return
 	}
 	// Work of another thread, or of another library, may hold the device by now.
-	d.aside("cuMemFree", asideLimit, func() {
+	d.callToGiveBack("cuMemFree", giveBackLimit, func() {
 		for _, addr := range now {
 			if d.opened() && d.free(addr) != nil {
 				d.unfreed.add(addr)
@@ -318,7 +318,7 @@ func (d *Device) Info() (free, total uint64, err error) {
 	}
 	l := d.state()
 	var unused, all, kept C.uint64_t
-	s, err := d.patiently("cuMemGetInfo", doing,
+	s, err := d.callInterruptibly("cuMemGetInfo", doing,
 		func() C.hs_status { return C.hs_info(l.ctx, &unused, &all) }, nil)
 	if err == nil {
 		err = d.check(s, doing)

@@ -42,7 +42,7 @@ func (m *module) Function(name string) (driver.Function, error) {
 		defer C.free(unsafe.Pointer(c))
 		return C.hs_function(ctx, m.dev.dev, m.h, c, &k)
 	}
-	s, err := m.dev.patiently("cuFuncLoad", doing, find, nil)
+	s, err := m.dev.callInterruptibly("cuFuncLoad", doing, find, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +70,7 @@ func (m *module) Close() {
 	ms.mu.Unlock()
 	if found && m.dev.opened() {
 		ctx := m.dev.ctx()
-		m.dev.aside("cuModuleUnload", asideLimit, func() {
+		m.dev.callToGiveBack("cuModuleUnload", giveBackLimit, func() {
 			_ = m.dev.check(C.hs_module_unload(ctx, m.h), "unload module")
 		})
 	}

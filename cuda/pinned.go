@@ -147,7 +147,7 @@ func (d *Driver) AllocHost(size uint64) (uint64, error) {
 	var addr C.uint64_t
 	allocate := func() (C.hs_status, error) {
 		var found C.uint64_t // the call may run on after this
-		s, err := dev.patiently("cuMemHostAlloc", doing,
+		s, err := dev.callInterruptibly("cuMemHostAlloc", doing,
 			func() C.hs_status { return C.hs_host_alloc(ctx, C.uint64_t(n), &found) },
 			func() { C.hs_host_free(ctx, found) })
 		if err == nil {
@@ -158,7 +158,7 @@ func (d *Driver) AllocHost(size uint64) (uint64, error) {
 	s, err := allocate()
 	if err == nil && outOfMemory(s) {
 		var drained bool
-		_, drained, err = dev.withLimit("cuMemFreeHost", doing, func() C.hs_status { p.drain(d); return 0 }, nil)
+		_, drained, err = dev.callWithLimit("cuMemFreeHost", doing, func() C.hs_status { p.drain(d); return 0 }, nil)
 		if err == nil && drained {
 			s, err = allocate()
 		}
@@ -266,7 +266,7 @@ func (d *Driver) Register(addr, size uint64) error {
 		return err
 	}
 	ctx := dev.ctx()
-	s, err := dev.patiently("cuMemHostRegister", doing,
+	s, err := dev.callInterruptibly("cuMemHostRegister", doing,
 		func() C.hs_status { return C.hs_register(ctx, C.uint64_t(addr), C.uint64_t(size)) },
 		func() { C.hs_unregister(ctx, C.uint64_t(addr)) })
 	if err != nil {
@@ -287,7 +287,7 @@ func (d *Driver) Unregister(addr uint64) error {
 			return err
 		}
 		ctx, result := dev.ctx(), make(chan error, 1)
-		dev.aside("cuMemHostUnregister", int64(drainLimit), func() {
+		dev.callToGiveBack("cuMemHostUnregister", int64(drainLimit), func() {
 			result <- dev.check(C.hs_unregister(ctx, C.uint64_t(addr)), doing)
 		})
 		select {

@@ -17,7 +17,7 @@ const mostMemory = 6 << 20 // of 8 MiB: it fits once
 func smallDevice(t *testing.T, settings map[string]string) (*fakectl.Fake, *Device, driver.Stream) {
 	t.Helper()
 	before := stallMost
-	stallMost = int64(patientLimit)
+	stallMost = int64(callLimit)
 	t.Cleanup(func() { stallMost = before })
 	t.Setenv("FAKECUDA_MEMORY", "8388608")
 	for name, value := range settings {
@@ -44,7 +44,7 @@ func endsWell(t *testing.T, done <-chan error) {
 	select {
 	case err := <-done:
 		require.NoError(t, err)
-	case <-time.After(patientLimit):
+	case <-time.After(callLimit):
 		require.Fail(t, "the allocation does not return")
 	}
 }
@@ -57,7 +57,7 @@ func TestM16_memory_of_the_pool_is_waited_for_where_it_is_the_only_one(t *testin
 	require.NoError(t, err)
 	t.Cleanup(gate.Open)
 	done := begin(dev)
-	require.Eventually(t, func() bool { return f.Count("cuMemAlloc_v2") == 1 }, patientLimit, time.Millisecond)
+	require.Eventually(t, func() bool { return f.Count("cuMemAlloc_v2") == 1 }, callLimit, time.Millisecond)
 	gate.Open()
 	endsWell(t, done)
 }
@@ -75,7 +75,7 @@ func TestM16_a_free_that_is_enqueued_is_waited_for(t *testing.T) {
 	before := f.Count("cuStreamQuery")
 	done := begin(dev)
 	waits := func() bool { return len(done) == 1 || f.Count("cuStreamQuery") > before+20 }
-	require.Eventually(t, waits, patientLimit, time.Millisecond)
+	require.Eventually(t, waits, callLimit, time.Millisecond)
 	gate.Open()
 	endsWell(t, done)
 }
@@ -88,9 +88,9 @@ func TestM16_a_free_that_another_thread_makes_is_waited_for(t *testing.T) {
 	gate, err := s.Gate(1, 0)
 	require.NoError(t, err)
 	t.Cleanup(gate.Open)
-	require.NoError(t, f.Control("slow cuMemFreeAsync %d", 10*asideLimit/1000))
+	require.NoError(t, f.Control("slow cuMemFreeAsync %d", 10*giveBackLimit/1000))
 	dev.Free(addr)
-	require.EqualValues(t, 1, dev.apartCalls.Load(), "the free is over too soon for this test")
+	require.EqualValues(t, 1, dev.callsElsewhere.Load(), "the free is over too soon for this test")
 	endsWell(t, begin(dev))
 }
 
@@ -107,7 +107,7 @@ func TestM16_a_stream_that_waits_for_the_caller_is_not_waited_for_long(t *testin
 	_, err = dev.Alloc(mostMemory)
 	require.ErrorContains(t, err, "OUT_OF_MEMORY")
 	gate.Open()
-	require.Eventually(t, func() bool { return !dev.drv.stalls() }, patientLimit, time.Millisecond)
+	require.Eventually(t, func() bool { return !dev.drv.stalls() }, callLimit, time.Millisecond)
 	endsWell(t, begin(dev))
 }
 
@@ -131,7 +131,7 @@ func fails(t *testing.T, dev *Device, size uint64) error {
 	select {
 	case err := <-done:
 		return err
-	case <-time.After(patientLimit):
+	case <-time.After(callLimit):
 		require.Fail(t, "the allocation does not return")
 	}
 	return nil
@@ -156,7 +156,7 @@ func TestM16_running_out_ends_while_the_driver_gives_memory_back(t *testing.T) {
 	}
 	require.Greater(t, f.Count("cuMemPoolTrimTo"), trims)
 	gate.Open()
-	require.Eventually(t, func() bool { return dev.apartCalls.Load() == 0 }, patientLimit, time.Millisecond)
+	require.Eventually(t, func() bool { return dev.callsElsewhere.Load() == 0 }, callLimit, time.Millisecond)
 	require.NoError(t, f.Control("drain cuMemPoolTrimTo 0"))
 	endsWell(t, begin(dev))
 }
@@ -179,8 +179,8 @@ func TestM16_running_out_ends_while_the_driver_allocates(t *testing.T) {
 			require.Equal(t, driver.OutOfMemory, e.Kind)
 			require.ErrorContains(t, err, "work waits for the host")
 			gate.Open()
-			given := func() bool { return dev.apartCalls.Load() == 0 && f.Count("live.memory") == alive }
-			require.Eventually(t, given, patientLimit, time.Millisecond, "what the call has made is given back")
+			given := func() bool { return dev.callsElsewhere.Load() == 0 && f.Count("live.memory") == alive }
+			require.Eventually(t, given, callLimit, time.Millisecond, "what the call has made is given back")
 		})
 	}
 }
@@ -196,9 +196,9 @@ func TestP2_what_a_call_made_is_given_back_by_another_thread(t *testing.T) {
 	require.Zero(t, status)
 	require.NoError(t, f.Control("drain cuMemFree_v2 1"))
 	freed := f.Count("cuMemFree_v2")
-	w := dev.apart("test", func() bool { return true }, func() { _ = dev.free(uint64(addr)) })
+	w := dev.callOnOtherThread("test", func() bool { return true }, func() { _ = dev.free(uint64(addr)) })
 	dev.plain.Store(uint64(addr), true)
-	require.Eventually(t, func() bool { return w.state.Load() == callReturned }, patientLimit, time.Millisecond)
+	require.Eventually(t, func() bool { return w.state.Load() == callReturned }, callLimit, time.Millisecond)
 	left := make(chan struct{})
 	go func() {
 		w.leave(dev)
@@ -206,12 +206,12 @@ func TestP2_what_a_call_made_is_given_back_by_another_thread(t *testing.T) {
 	}()
 	select {
 	case <-left:
-	case <-time.After(patientLimit):
+	case <-time.After(callLimit):
 		require.Fail(t, "the thread waits in the driver")
 	}
-	require.Eventually(t, func() bool { return f.Count("cuMemFree_v2") == freed+1 }, patientLimit, time.Millisecond)
+	require.Eventually(t, func() bool { return f.Count("cuMemFree_v2") == freed+1 }, callLimit, time.Millisecond)
 	gate.Open()
-	require.Eventually(t, func() bool { return dev.apartCalls.Load() == 0 }, patientLimit, time.Millisecond)
+	require.Eventually(t, func() bool { return dev.callsElsewhere.Load() == 0 }, callLimit, time.Millisecond)
 }
 
 // Pinned memory that is kept is freed before a request fails; so that it ends while the driver waits there.
@@ -234,9 +234,9 @@ func TestM16_running_out_of_pinned_memory_ends_while_the_driver_frees_some(t *te
 	select {
 	case err := <-done:
 		require.ErrorContains(t, err, "cannot be pinned")
-	case <-time.After(patientLimit):
+	case <-time.After(callLimit):
 		require.Fail(t, "the allocation does not return")
 	}
 	gate.Open()
-	require.Eventually(t, func() bool { return dev.apartCalls.Load() == 0 }, patientLimit, time.Millisecond)
+	require.Eventually(t, func() bool { return dev.callsElsewhere.Load() == 0 }, callLimit, time.Millisecond)
 }

@@ -99,7 +99,7 @@ func TestM19_small_blocks_are_of_no_pool(t *testing.T) {
 		require.NoError(t, s.WaitValue(driver.Value{Addr: addr, Value: 7, Condition: driver.Equal, On: driver.OnDevice}))
 		addrs = append(addrs, addr)
 	}
-	require.True(t, s.Point().Wait(int64(patientLimit)))
+	require.True(t, s.Point().Wait(int64(callLimit)))
 	require.Equal(t, pooled, f.Count("cuMemAllocFromPoolAsync"))
 	require.Equal(t, plain+1, f.Count("cuMemAlloc_v2"))
 	gate, err := s.Gate(1, 0)
@@ -133,7 +133,7 @@ func TestM19_memory_of_the_pool_is_refused_with_what_to_do(t *testing.T) {
 	}
 	require.Equal(t, calls, f.Count("cuStreamBatchMemOp_v2"), "the driver was asked")
 	dev.Free(addr)
-	require.True(t, s.Point().Wait(int64(patientLimit)))
+	require.True(t, s.Point().Wait(int64(callLimit)))
 }
 
 // Which memory of other libraries can hold values the driver says.
@@ -170,7 +170,7 @@ func TestM2_unused_slabs_go_back_when_nothing_waits(t *testing.T) {
 	}
 	require.Equal(t, freed, f.Count("cuMemFree_v2"))
 	gate.Open()
-	require.Eventually(t, func() bool { return dev.Pending() == 0 }, patientLimit, time.Millisecond)
+	require.Eventually(t, func() bool { return dev.Pending() == 0 }, callLimit, time.Millisecond)
 	dev.retryFrees(false)
 	require.Equal(t, freed+1, f.Count("cuMemFree_v2"))
 	require.EqualValues(t, slabSize, dev.slabs.unused())

@@ -41,7 +41,7 @@ func heldDevice(t *testing.T, function string) (*fakectl.Fake, *Device, driver.G
 	return f, dev, gate
 }
 
-const patientLimit = 10 * time.Second
+const callLimit = 10 * time.Second
 
 // pooledSize is the size of a block that is in no slab.
 const pooledSize = 64 << 10
@@ -57,7 +57,7 @@ func TestP2_a_call_that_waits_for_a_held_device_can_be_interrupted(t *testing.T)
 	select {
 	case err := <-done:
 		require.Fail(t, "the call did not wait", "%v", err)
-	case <-time.After(2 * patienceSlice):
+	case <-time.After(2 * signalSlice):
 	}
 	raises.Store(true)
 	select {
@@ -65,7 +65,7 @@ func TestP2_a_call_that_waits_for_a_held_device_can_be_interrupted(t *testing.T)
 		var e *driver.Error
 		require.True(t, errors.As(err, &e), "%v", err)
 		require.Equal(t, driver.Interrupted, e.Kind)
-	case <-time.After(patientLimit):
+	case <-time.After(callLimit):
 		require.Fail(t, "the call was not interrupted")
 	}
 }
@@ -83,14 +83,14 @@ func TestP2_what_an_interrupted_call_makes_is_given_back(t *testing.T) {
 	select {
 	case err := <-done:
 		require.Error(t, err)
-	case <-time.After(patientLimit):
+	case <-time.After(callLimit):
 		require.Fail(t, "the call was not interrupted")
 	}
 	gate.Open()
-	require.Eventually(t, func() bool { return dev.apartCalls.Load() == 0 }, patientLimit, time.Millisecond)
+	require.Eventually(t, func() bool { return dev.callsElsewhere.Load() == 0 }, callLimit, time.Millisecond)
 	require.Equal(t, freed+1, f.Count("cuMemFreeAsync"))
 	// The stream on which it is freed is not one that awaitIdle waits for.
-	require.Eventually(t, func() bool { return f.Count("live.memory") == alive }, patientLimit, time.Millisecond)
+	require.Eventually(t, func() bool { return f.Count("live.memory") == alive }, callLimit, time.Millisecond)
 }
 
 func TestP2_a_call_that_is_not_interrupted_returns_what_it_makes(t *testing.T) {
@@ -105,7 +105,7 @@ func TestP2_a_call_that_is_not_interrupted_returns_what_it_makes(t *testing.T) {
 		}
 		done <- addr
 	}()
-	require.Eventually(t, func() bool { return f.Count("cuMemAllocFromPoolAsync") > entered }, patientLimit, time.Millisecond)
+	require.Eventually(t, func() bool { return f.Count("cuMemAllocFromPoolAsync") > entered }, callLimit, time.Millisecond)
 	gate.Open()
 	addr := <-done
 	require.NotZero(t, addr)
@@ -124,12 +124,12 @@ func TestP2_a_free_that_waits_for_a_held_device_does_not_stop_the_caller(t *test
 	}()
 	select { // before the gate is opened
 	case <-freed:
-	case <-time.After(patientLimit):
+	case <-time.After(callLimit):
 		require.Fail(t, "the caller waits for the stream that it would release")
 	}
 	require.Equal(t, alive, f.Count("live.memory"))
 	gate.Open()
-	require.Eventually(t, func() bool { return f.Count("live.memory") == alive-1 }, patientLimit, time.Millisecond)
+	require.Eventually(t, func() bool { return f.Count("live.memory") == alive-1 }, callLimit, time.Millisecond)
 }
 
 // The driver is called on the caller's own thread, and nothing more is done, while no device waits for the host.
@@ -138,7 +138,7 @@ func TestP2_a_call_is_made_by_the_caller_while_nothing_is_held(t *testing.T) {
 	raises.Store(true)
 	_, dev, gate := heldDevice(t, "cuMemAllocFromPoolAsync")
 	gate.Open()
-	require.Eventually(t, func() bool { return !dev.drv.stalls() }, patientLimit, time.Millisecond)
+	require.Eventually(t, func() bool { return !dev.drv.stalls() }, callLimit, time.Millisecond)
 	addr, err := dev.Alloc(pooledSize)
 	require.NoError(t, err)
 	dev.Free(addr)
