@@ -41,15 +41,15 @@ func (p *Staged) Collect(most int, free func(addr uint64)) {
 	}
 }
 
-// LeastPinned is the smallest size in bytes of pinned memory that is asked of a library.
-const LeastPinned = 4 << 10
+// leastPinned is the smallest size in bytes of pinned memory that is asked of a library.
+const leastPinned = 4 << 10
 
 // PinnedSize rounds a size up, so that blocks of pinned memory that were freed fit later requests: at most a quarter more, in
 // whole pages.
 func PinnedSize(size uint64) uint64 {
-	if size <= LeastPinned {
-		return LeastPinned
+	if size <= leastPinned {
+		return leastPinned
 	}
-	step := max(LeastPinned, uint64(1)<<(bits.Len64(size-1)-3))
+	step := max(leastPinned, uint64(1)<<(bits.Len64(size-1)-3))
 	return (size + step - 1) / step * step
 }

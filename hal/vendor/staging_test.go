@@ -30,11 +30,11 @@ func TestM5_pinned_memory_is_freed_once_when_no_copy_uses_it(t *testing.T) {
 }
 
 func TestM1_sizes_of_pinned_memory_are_whole_pages_and_at_most_a_quarter_more(t *testing.T) {
-	for _, size := range []uint64{0, 1, LeastPinned, LeastPinned + 1, 1 << 20, 1<<20 + 1, 1<<30 + 12345} {
+	for _, size := range []uint64{0, 1, leastPinned, leastPinned + 1, 1 << 20, 1<<20 + 1, 1<<30 + 12345} {
 		n := PinnedSize(size)
 		require.GreaterOrEqual(t, n, size)
-		require.Zero(t, n%LeastPinned)
-		require.LessOrEqual(t, n, max(size+LeastPinned, size+size/4))
+		require.Zero(t, n%leastPinned)
+		require.LessOrEqual(t, n, max(size+leastPinned, size+size/4))
 		require.Equal(t, n, PinnedSize(n), "a freed block is not used again")
 	}
 }
