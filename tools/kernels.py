@@ -67,7 +67,6 @@ REFUSED = (
 #: How many definitions of a file are no whole program, and why.
 LEFT_OUT = {
     "tests/fakecuda/fakecuda_kernels.py": (1, "it is put together from parts; a GPU has loaded each of them"),
-    "tests/fakecuda/stress.c": (1, "it has no instructions; only the look-alike driver loads it"),
     "tests/conformance/test_kernel_compile.py": (1, "it is looked for in what the compiler made"),
 }
 

@@ -4,13 +4,32 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from ctypes import byref, c_uint64
+from ctypes import c_uint64
 from pathlib import Path
 
 import pytest
 from fakecuda_help import LEGACY, NOT_READY, Driver, until
 
 Start = Callable[..., Driver]
+
+
+def number(driver: Driver, stream: int) -> int:
+    return int(driver.asked("cuStreamGetId", stream))
+
+
+@pytest.fixture
+def lines(tmp_path: Path) -> Callable[[], list[str]]:
+    """Return a function that gives the lines about streams that were moved apart."""
+    path = tmp_path / "apart"
+    return lambda: path.read_text().splitlines() if path.exists() else []
+
+
+@pytest.fixture
+def shared(start: Start, tmp_path: Path) -> Driver:
+    """A driver with one hardware queue, which moves streams apart."""
+    driver = start(connections=1, apart=tmp_path / "apart")
+    driver.context()
+    return driver
 
 
 def test_streams_that_share_a_hardware_queue_hold_each_other_up(start: Start) -> None:
@@ -40,39 +59,7 @@ def test_priorities_have_queues_of_their_own_or_not(start: Start, levels: int, f
         assert driver.waits("cuEventSynchronize", event, on=hold)
 
 
-def test_nodes_of_a_graph_take_no_turn_of_the_queues(start: Start) -> None:
-    driver = start(connections=2)
-    driver.context()
-    first = driver.stream()
-    graph = driver.made("cuGraphCreate", 0)
-    assert driver.cuGraphAddEmptyNode(byref(c_uint64()), graph, None, 0) == 0
-    second = driver.stream()
-    driver.hold(first)
-    event = driver.event()
-    assert driver.cuEventRecord(event, second) == 0
-    assert driver.cuEventSynchronize(event) == 0
-
-
-# -- streams that are moved apart ------------------------------------------------------------
-
-
-def number(driver: Driver, stream: int) -> int:
-    return int(driver.asked("cuStreamGetId", stream))
-
-
-@pytest.fixture
-def lines(tmp_path: Path) -> Callable[[], list[str]]:
-    """Return a function that gives the lines about streams that were moved apart."""
-    path = tmp_path / "apart"
-    return lambda: path.read_text().splitlines() if path.exists() else []
-
-
-@pytest.fixture
-def shared(start: Start, tmp_path: Path) -> Driver:
-    """A driver with one hardware queue, which moves streams apart."""
-    driver = start(connections=1, apart=tmp_path / "apart")
-    driver.context()
-    return driver
+# -- streams that are moved apart ------------------------------------------------
 
 
 def test_a_stream_behind_a_held_one_is_named_and_moved_apart(shared: Driver, lines: Callable[[], list[str]]) -> None:
@@ -107,15 +94,6 @@ def test_a_stream_behind_one_that_waits_for_a_held_one_names_both(
         f"stream {number(driver, waiting)} waits behind stream {number(driver, between)},"
         f" which waits for held stream {number(driver, held)}, in hardware queue 1 of 2 (device 0, priority 0)"
     ]
-
-
-def test_a_stream_behind_a_function_of_the_host_is_moved_apart(shared: Driver, lines: Callable[[], list[str]]) -> None:
-    held, waiting, event = shared.stream(), shared.stream(), shared.event()
-    assert shared.host_function(held, lambda: until(lambda: bool(lines()), "the line")) == 0
-    assert shared.cuEventRecord(event, waiting) == 0
-    assert shared.cuEventSynchronize(event) == 0
-    assert shared.cuStreamSynchronize(held) == 0
-    assert len(lines()) == 1
 
 
 def test_no_stream_is_moved_apart_while_another_one_works(shared: Driver, lines: Callable[[], list[str]]) -> None:
@@ -158,16 +136,6 @@ def test_a_stream_whose_work_nobody_waits_for_stays_behind(shared: Driver, lines
     assert not lines() and shared.cuEventQuery(event) == NOT_READY
     assert shared.cuEventRecord(event, probe) == 0
     assert shared.cuEventSynchronize(event) == 0
-    assert len(lines()) == 1
-
-
-def test_work_is_waited_for_until_the_test_says_otherwise(shared: Driver, lines: Callable[[], list[str]]) -> None:
-    held, probe, event = shared.stream(), shared.stream(), shared.event()
-    shared.hold(held)
-    assert shared.control("optional 1") == 0
-    assert shared.cuEventRecord(event, probe) == 0
-    assert shared.cuEventSynchronize(event) == 0
-    assert shared.control("optional 0") == 0 and shared.control("optional") == -1
     assert len(lines()) == 1
 
 
