@@ -452,21 +452,6 @@ func (c *Capture) addFill(s *Stream, fill driver.Fill, b *Block) error {
 	return c.addNode(s, &Node{kind: driver.FillNode, spec: &made.work, writes: made.writes[:], blocks: made.blocks[:]})
 }
 
-// blocksOf returns the blocks that ranges begin in.
-func (rt *Runtime) blocksOf(lists ...[]Range) (found []*Block) {
-	m := &rt.memory
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, list := range lists {
-		for _, r := range list {
-			if b := m.blocks.Find(r.Start); b != nil {
-				found = append(found, b)
-			}
-		}
-	}
-	return found
-}
-
 // Records and waits: how streams take part in a capture, and how their nodes are ordered.
 
 // capturedRecord is what an event stands for that was recorded on a capturing stream: the nodes that come before.
@@ -970,42 +955,6 @@ func (e *Event) inOtherGraph(s *Stream) string {
 	return "the latest record of the event is on " + s.title() + ", which another library captures"
 }
 
-// CheckUnsafe rejects a call that is unsafe while streams capture, such as an
-// allocation, as the modes of the captures and of the calling thread demand. Captures
-// that forbid it are invalidated.
-//
-// # Errors: [ErrCapture], [ErrInHostFunction].
-//
-// Contract: G2. Source: CUDA driver API, cuThreadExchangeStreamCaptureMode.
-func (rt *Runtime) CheckUnsafe(t *Thread, op string) error {
-	if err := t.checkCaller(op); err != nil {
-		return err
-	}
-	if rt.captures.count.Load() == 0 || t == nil || t.captureMode == RelaxedMode {
-		return nil
-	}
-	a := &rt.captures
-	a.mu.Lock()
-	var found []*Capture
-	for _, c := range a.active {
-		forbids := c.thread == t && c.mode != RelaxedMode ||
-			t.captureMode == GlobalMode && c.thread != t && c.mode == GlobalMode
-		if forbids && !slices.Contains(found, c) {
-			found = append(found, c)
-		}
-	}
-	a.mu.Unlock()
-	if len(found) == 0 {
-		return nil
-	}
-	err := captureError(codeUnsupported, op, "this call is unsafe while %s captures: make it before the capture, "+
-		"or capture in thread-local or relaxed mode", found[0].origin.title())
-	for _, c := range found {
-		_ = c.fail(err)
-	}
-	return err
-}
-
 // ExchangeCaptureMode sets which unsafe calls of this thread are refused, and returns
 // what was set before.
 //
@@ -1019,4 +968,55 @@ func (t *Thread) ExchangeCaptureMode(mode CaptureMode) (CaptureMode, error) {
 	before := t.captureMode
 	t.captureMode = mode
 	return before, nil
+}
+
+// Built ends the use of a stream of Builder and returns the node that was made. After an error
+// the graph is as it was.
+//
+// # Errors
+//   - [ErrInvalidValue]: not exactly one was made.
+//   - [ErrCapture]: a call was made that cannot become a node.
+//   - [ErrClosed].
+//
+// Contract: G5.
+func (s *Stream) Built() (*Node, error) {
+	const op = "add node"
+	c := s.endBuilding()
+	if c == nil {
+		return nil, driver.Errorf(driver.InvalidValue, op, "this is no stream that builds a graph")
+	}
+	n, err := c.onlyNode(op)
+	if err == nil && !c.target.keep.tryUse() {
+		err = closedError(op, "graph")
+	}
+	if err != nil {
+		c.dropNodes()
+		return nil, err
+	}
+	defer c.target.keep.release()
+	c.target.keep.take(c.graph.keep)
+	c.target.adopt(n)
+	return n, nil
+}
+
+// Unbuilt ends the use of a stream of Builder without a node: the graph is as it was. It does
+// nothing for other streams.
+//
+// Contract: G5.
+func (s *Stream) Unbuilt() {
+	if c := s.endBuilding(); c != nil {
+		c.dropNodes()
+	}
+}
+
+// endBuilding ends the use of a stream of Builder. It returns nil for others and after the first call.
+func (s *Stream) endBuilding() *Capture {
+	c := s.capture.Load()
+	if c == nil || c.origin != s || !c.builds() || !s.closed.CompareAndSwap(false, true) {
+		return nil
+	}
+	c.graph.mu.Lock()
+	defer c.graph.mu.Unlock()
+	c.ended = true
+	return c
 }

@@ -53,55 +53,6 @@ type version struct {
 	nodeList *NodeList
 }
 
-// Instantiate makes an executable of the graph as it is now.
-//
-// # Errors
-//   - [ErrNotSupported]: the graph allocates memory and has an executable already, or the
-//     backend does not have nodes of a kind.
-//   - [ErrInvalidValue]: memory that a node works on was freed.
-//   - [ErrClosed], [ErrInHostFunction].
-//
-// Contract: G8, G10, G12.
-func (g *Graph) Instantiate(t *Thread) (*GraphExec, error) {
-	return g.InstantiateWith(t, ExecOptions{})
-}
-
-// InstantiateWith is Instantiate with options.
-//
-// # Errors: as for Instantiate.
-//
-// Contract: G8, G10, G12. Source: CUDA driver API, cuGraphInstantiate.
-func (g *Graph) InstantiateWith(t *Thread, o ExecOptions) (*GraphExec, error) {
-	const op = "instantiate"
-	if err := g.checkNodes(t, op, nil); err != nil {
-		return nil, err
-	}
-	drv, err := g.rt.graphDriver(op)
-	if err != nil {
-		return nil, err
-	}
-	x := &GraphExec{rt: g.rt, autoFree: o.AutoFree}
-	if g.refuseMemory(op, "") != nil {
-		if !g.owned.CompareAndSwap(false, true) {
-			return nil, driver.Errorf(driver.NotSupported, op,
-				"the graph allocates or frees memory, and has an executable already: close that first")
-		}
-		x.source = g
-	}
-	v := g.version()
-	if err = v.check(op); err == nil {
-		x.d, err = drv.Instantiate(v.nodes)
-	}
-	if err != nil {
-		v.keep.release()
-		x.disown()
-		return nil, err
-	}
-	x.now.Store(v)
-	x.notify(t, OpInstantiate, g, v)
-	return x, nil
-}
-
 // check rejects what no launch could run.
 func (v *version) check(op string) error {
 	if err := v.checkFreed(v.graph.rt, op); err != nil {
@@ -115,23 +66,6 @@ func (x *GraphExec) disown() {
 	if x.source != nil {
 		x.source.owned.Store(false)
 	}
-}
-
-// version returns the graph in the form that is launched.
-func (g *Graph) version() *version {
-	return g.view().versionOf(g.keep, nil)
-}
-
-// versionOf returns g, a view or a clone, in the form that is launched.
-func (g *Graph) versionOf(base *keep, own map[int]*keep) *version {
-	v := &version{keep: g.keep, base: base, own: own, graph: g, memory: &g.memory}
-	v.writes = make([]Range, 0, len(g.nodes)) // most nodes have one
-	v.flatten(&v.nodeTable, g, nil, nil)
-	v.has = nil // nothing is added any more
-	for _, n := range v.calls {
-		n.v = v
-	}
-	return v
 }
 
 // nodeTable is the nodes that a launch, or a body of one, runs.
@@ -765,13 +699,6 @@ type Inside struct {
 	Body int
 	// Outer says where Of is, nil if it is in the graph itself.
 	Outer *Inside
-}
-
-// NodeList returns the nodes as an executable of the graph would run them now.
-func (g *Graph) NodeList() *NodeList {
-	v := g.version()
-	defer v.keep.release()
-	return v.list()
 }
 
 // list returns the nodes with what they come after.

@@ -48,35 +48,6 @@ type Node struct {
 	self   [1]*Node // the node, as the list of those that the next one comes after
 }
 
-// NewGraph makes a graph without nodes.
-//
-// # Errors
-//   - [ErrNotSupported]: the backend has no graphs.
-//   - [ErrInHostFunction].
-//
-// Contract: G5.
-func (rt *Runtime) NewGraph(t *Thread) (*Graph, error) {
-	const op = "create graph"
-	if err := t.checkCaller(op); err != nil {
-		return nil, err
-	}
-	if _, err := rt.graphDriver(op); err != nil {
-		return nil, err
-	}
-	return rt.newGraph(), nil
-}
-
-func (rt *Runtime) newGraph() *Graph { return &Graph{rt: rt, keep: newKeep(rt)} }
-
-// graphDriver returns the driver's graphs. It fails with NotSupported if there are none.
-func (rt *Runtime) graphDriver(op string) (driver.GraphDriver, error) {
-	if g, ok := rt.drv.(driver.GraphDriver); ok {
-		return g, nil
-	}
-	return nil, driver.Errorf(driver.NotSupported, op,
-		"graphs are not built yet for the %s backend; use the host backend, or enqueue the operations one by one", rt.Name())
-}
-
 // forDriver returns what the driver gets, all but After and, of RecordNode and WaitNode, Event.
 func (n *Node) forDriver() driver.GraphNode {
 	return driver.GraphNode{Kind: n.kind, Device: n.device, Level: n.level, Site: n.site, Token: n.token, GraphWork: n.spec}
@@ -217,57 +188,6 @@ func (g *Graph) Builder(t *Thread, d *Device, after []*Node) (*Stream, error) {
 	s.capture.Store(&Capture{rt: g.rt, graph: own, target: g, origin: s, mode: RelaxedMode,
 		first: branch{tails: slices.Clone(after)}})
 	return s, nil
-}
-
-// Built ends the use of a stream of Builder and returns the node that was made. After an error
-// the graph is as it was.
-//
-// # Errors
-//   - [ErrInvalidValue]: not exactly one was made.
-//   - [ErrCapture]: a call was made that cannot become a node.
-//   - [ErrClosed].
-//
-// Contract: G5.
-func (s *Stream) Built() (*Node, error) {
-	const op = "add node"
-	c := s.endBuilding()
-	if c == nil {
-		return nil, driver.Errorf(driver.InvalidValue, op, "this is no stream that builds a graph")
-	}
-	n, err := c.onlyNode(op)
-	if err == nil && !c.target.keep.tryUse() {
-		err = closedError(op, "graph")
-	}
-	if err != nil {
-		c.dropNodes()
-		return nil, err
-	}
-	defer c.target.keep.release()
-	c.target.keep.take(c.graph.keep)
-	c.target.adopt(n)
-	return n, nil
-}
-
-// Unbuilt ends the use of a stream of Builder without a node: the graph is as it was. It does
-// nothing for other streams.
-//
-// Contract: G5.
-func (s *Stream) Unbuilt() {
-	if c := s.endBuilding(); c != nil {
-		c.dropNodes()
-	}
-}
-
-// endBuilding ends the use of a stream of Builder. It returns nil for others and after the first call.
-func (s *Stream) endBuilding() *Capture {
-	c := s.capture.Load()
-	if c == nil || c.origin != s || !c.builds() || !s.closed.CompareAndSwap(false, true) {
-		return nil
-	}
-	c.graph.mu.Lock()
-	defer c.graph.mu.Unlock()
-	c.ended = true
-	return c
 }
 
 // result returns the graph that the nodes are for.
@@ -536,16 +456,277 @@ func (g *Graph) Collect() (tokens []uint64) {
 	return g.keep.releaseTokens()
 }
 
-// SetPlaces sets the function that returns the text of a place of the program, such as
-// "app.py:41", for the number that the function of SetSites has returned.
-func (rt *Runtime) SetPlaces(f func(site uint32) string) { rt.places.Store(&f) }
+// GraphCondition is a word of 4 bytes in pinned memory that nodes of a graph look at. Any node, and
+// any function, may write it.
+type GraphCondition struct {
+	// Addr is its address.
+	Addr uint64
+	// Initial is what each launch of the graph begins with, if Resets is set.
+	Initial uint32
+	Resets  bool
+}
 
-// at returns " at" and the place of the program that a number stands for, "" if unknown.
-func (rt *Runtime) at(site uint32) string {
-	if f := rt.places.Load(); f != nil && site != 0 {
-		if text := (*f)(site); text != "" {
-			return " at " + text
+// AddIf adds a node that runs a graph, a clone of body as it is now, if the condition is not 0
+// when the node begins.
+//
+// # Errors
+//   - [ErrInvalidValue]: the condition is not in pinned memory of the runtime.
+//   - [ErrNotSupported]: body allocates or frees memory, or has external events.
+//   - As for Add.
+//
+// Contract: G13. Source: CUDA driver API, cuGraphConditionalHandleCreate.
+func (g *Graph) AddIf(t *Thread, after []*Node, c GraphCondition, body *Graph) (*Node, error) {
+	return g.addCondition(t, after, c, []*Graph{body}, driver.IfNode)
+}
+
+// AddIfElse adds a node that runs body if the condition is not 0 when the node begins, and otherwise
+// if it is.
+//
+// # Errors: as for AddIf.
+//
+// Contract: G13. Source: CUDA driver API, cuGraphConditionalHandleCreate.
+func (g *Graph) AddIfElse(t *Thread, after []*Node, c GraphCondition, body, otherwise *Graph) (*Node, error) {
+	return g.addCondition(t, after, c, []*Graph{body, otherwise}, driver.IfNode)
+}
+
+// AddSwitch adds a node that runs the graph that the condition is the number of when the node begins,
+// counted from 0, and nothing if there is none.
+//
+// # Errors
+//   - [ErrInvalidValue]: there are no graphs.
+//   - As for AddIf.
+//
+// Contract: G13. Source: CUDA driver API, cuGraphConditionalHandleCreate.
+func (g *Graph) AddSwitch(t *Thread, after []*Node, c GraphCondition, bodies []*Graph) (*Node, error) {
+	if len(bodies) == 0 {
+		return nil, driver.Errorf(driver.InvalidValue, "add node", "a switch has one graph at least, and none was given")
+	}
+	return g.addCondition(t, after, c, bodies, driver.SwitchNode)
+}
+
+// AddWhile adds a node that runs a graph again and again, each time if the condition is not 0.
+//
+// # Errors
+//   - [ErrInvalidValue]: nothing in body can change the condition.
+//   - As for AddIf.
+//
+// Contract: G13. Source: CUDA driver API, cuGraphConditionalHandleCreate.
+func (g *Graph) AddWhile(t *Thread, after []*Node, c GraphCondition, body *Graph) (*Node, error) {
+	return g.addCondition(t, after, c, []*Graph{body}, driver.WhileNode)
+}
+
+func (g *Graph) addCondition(t *Thread, after []*Node, c GraphCondition, bodies []*Graph, kind driver.GraphNodeKind) (*Node, error) {
+	const op = "add node"
+	word := Range{Start: c.Addr, Size: 4}
+	blocks := g.rt.blocksOf([]Range{word})
+	if blocks == nil || blocks[0].Kind != Pinned || word.Start+word.Size > blocks[0].Start+blocks[0].Size || c.Addr%4 != 0 {
+		return nil, driver.Errorf(driver.InvalidValue, op, "a condition is a word of 4 bytes in pinned memory, and %#x is none", c.Addr)
+	}
+	own := make([]*Graph, 0, len(bodies))
+	defer func() {
+		for _, body := range own {
+			body.keep.release()
+		}
+	}()
+	for _, body := range bodies {
+		switch {
+		case body.rt != g.rt:
+			return nil, otherRuntimeError(op, "the body")
+		case body.Closed():
+			return nil, closedError(op, "graph")
+		}
+		if err := body.refuseMemory(op, "it cannot be a body; allocate in the graph around it"); err != nil {
+			return nil, err
+		}
+		own = append(own, body.clone())
+		if err := own[len(own)-1].checkBody(op); err != nil {
+			return nil, err
 		}
 	}
-	return ""
+	if kind == driver.WhileNode && !own[0].mayWrite(word) {
+		return nil, driver.Errorf(driver.InvalidValue, op,
+			"nothing in the body can change the condition, so that the node would never end; add a function, a copy or a fill that does")
+	}
+	return g.Add(t, g.rt.devices[0], after, func(s *Stream) error {
+		n := &Node{kind: kind, spec: &driver.GraphWork{Condition: driver.GraphCondition{Addr: c.Addr, Initial: c.Initial, Resets: c.Resets}},
+			bodies: slices.Clone(own), blocks: blocks, reads: []Range{word}}
+		for _, body := range own {
+			for _, m := range body.nodes {
+				n.reads, n.writes = append(n.reads, m.reads...), append(n.writes, m.writes...)
+			}
+		}
+		capture := s.capture.Load()
+		if err := capture.addNode(s, n); err != nil {
+			return err
+		}
+		for _, body := range own {
+			capture.graph.keep.addKeep(body.keep)
+		}
+		return nil
+	})
+}
+
+// Condition returns the word that a node with a condition looks at, as a range, an empty one for
+// other nodes.
+func (n *Node) Condition() Range {
+	if !n.kind.Conditional() {
+		return Range{}
+	}
+	return Range{Start: n.spec.Condition.Addr, Size: 4}
+}
+
+// Bodies returns the graphs that a node with a condition may run, in their order, none for others.
+func (n *Node) Bodies() []*Graph { return slices.Clone(n.bodies) }
+
+// inner returns the graphs that the node has: its child or its bodies.
+func (n *Node) inner() []*Graph {
+	if n.child != nil {
+		return []*Graph{n.child}
+	}
+	return n.bodies
+}
+
+// checkBody rejects nodes that a body cannot have. Nobody else knows the graph.
+func (g *Graph) checkBody(op string) error {
+	for _, n := range g.nodes {
+		if n.kind == driver.RecordNode || n.kind == driver.WaitNode {
+			return driver.Errorf(driver.NotSupported, op, "%s cannot be in a body: how often it runs is not known; "+
+				"put it before or behind the condition", n.title())
+		}
+		for _, inner := range n.inner() {
+			if err := inner.checkBody(op); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// checkBodies rejects nodes that the backend cannot run in a body.
+func (g *Graph) checkBodies(op string) error {
+	checker, ok := g.rt.drv.(driver.BodyChecker)
+	if !ok {
+		return nil
+	}
+	for _, n := range g.nodes {
+		if n.child != nil {
+			if err := n.child.checkBodies(op); err != nil {
+				return err
+			}
+		}
+		on := -1 // where the work of the bodies begins
+		for _, body := range n.bodies {
+			for _, m := range body.leaves(nil) {
+				if on < 0 && m.kind != driver.EmptyNode {
+					on = m.device
+				}
+				spec := m.forDriver()
+				if why := checker.CheckBody(on, &spec); why != "" {
+					return driver.Errorf(driver.NotSupported, op, "%s cannot be in a body on the %s backend: %s", m.title(), g.rt.Name(), why)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// leaves appends the nodes of the graph, and of those inside of it, that have no nodes themselves.
+func (g *Graph) leaves(found []*Node) []*Node {
+	for _, n := range g.nodes {
+		inner := n.inner()
+		for _, body := range inner {
+			found = body.leaves(found)
+		}
+		if inner == nil {
+			found = append(found, n)
+		}
+	}
+	return found
+}
+
+// mayWrite reports whether a node may write to a range: a function or a kernel may, whatever was declared
+// of it, a copy or a fill where it writes.
+func (g *Graph) mayWrite(at Range) bool {
+	return slices.ContainsFunc(g.nodes, func(n *Node) bool {
+		switch n.kind {
+		case driver.CallNode, driver.NativeNode, driver.KernelNode:
+			return true
+		case driver.CopyNode, driver.FillNode:
+			return slices.ContainsFunc(n.writes, func(r Range) bool { return r.Start < at.Start+at.Size && at.Start < r.Start+r.Size })
+		}
+		return slices.ContainsFunc(n.inner(), func(inner *Graph) bool { return inner.mayWrite(at) })
+	})
+}
+
+// Instantiate makes an executable of the graph as it is now.
+//
+// # Errors
+//   - [ErrNotSupported]: the graph allocates memory and has an executable already, or the
+//     backend does not have nodes of a kind.
+//   - [ErrInvalidValue]: memory that a node works on was freed.
+//   - [ErrClosed], [ErrInHostFunction].
+//
+// Contract: G8, G10, G12.
+func (g *Graph) Instantiate(t *Thread) (*GraphExec, error) {
+	return g.InstantiateWith(t, ExecOptions{})
+}
+
+// InstantiateWith is Instantiate with options.
+//
+// # Errors: as for Instantiate.
+//
+// Contract: G8, G10, G12. Source: CUDA driver API, cuGraphInstantiate.
+func (g *Graph) InstantiateWith(t *Thread, o ExecOptions) (*GraphExec, error) {
+	const op = "instantiate"
+	if err := g.checkNodes(t, op, nil); err != nil {
+		return nil, err
+	}
+	drv, err := g.rt.graphDriver(op)
+	if err != nil {
+		return nil, err
+	}
+	x := &GraphExec{rt: g.rt, autoFree: o.AutoFree}
+	if g.refuseMemory(op, "") != nil {
+		if !g.owned.CompareAndSwap(false, true) {
+			return nil, driver.Errorf(driver.NotSupported, op,
+				"the graph allocates or frees memory, and has an executable already: close that first")
+		}
+		x.source = g
+	}
+	v := g.version()
+	if err = v.check(op); err == nil {
+		x.d, err = drv.Instantiate(v.nodes)
+	}
+	if err != nil {
+		v.keep.release()
+		x.disown()
+		return nil, err
+	}
+	x.now.Store(v)
+	x.notify(t, OpInstantiate, g, v)
+	return x, nil
+}
+
+// version returns the graph in the form that is launched.
+func (g *Graph) version() *version {
+	return g.view().versionOf(g.keep, nil)
+}
+
+// versionOf returns g, a view or a clone, in the form that is launched.
+func (g *Graph) versionOf(base *keep, own map[int]*keep) *version {
+	v := &version{keep: g.keep, base: base, own: own, graph: g, memory: &g.memory}
+	v.writes = make([]Range, 0, len(g.nodes)) // most nodes have one
+	v.flatten(&v.nodeTable, g, nil, nil)
+	v.has = nil // nothing is added any more
+	for _, n := range v.calls {
+		n.v = v
+	}
+	return v
+}
+
+// NodeList returns the nodes as an executable of the graph would run them now.
+func (g *Graph) NodeList() *NodeList {
+	v := g.version()
+	defer v.keep.release()
+	return v.list()
 }

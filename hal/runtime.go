@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"sort"
 	"strings"
 	"sync"
@@ -553,4 +554,83 @@ func (rt *Runtime) endSchedule() {
 	if rt.changes.n == 0 && !rt.sim.Deterministic() {
 		rt.words.And(^uint32(status.Stepped))
 	}
+}
+
+// NewGraph makes a graph without nodes.
+//
+// # Errors
+//   - [ErrNotSupported]: the backend has no graphs.
+//   - [ErrInHostFunction].
+//
+// Contract: G5.
+func (rt *Runtime) NewGraph(t *Thread) (*Graph, error) {
+	const op = "create graph"
+	if err := t.checkCaller(op); err != nil {
+		return nil, err
+	}
+	if _, err := rt.graphDriver(op); err != nil {
+		return nil, err
+	}
+	return rt.newGraph(), nil
+}
+
+func (rt *Runtime) newGraph() *Graph { return &Graph{rt: rt, keep: newKeep(rt)} }
+
+// graphDriver returns the driver's graphs. It fails with NotSupported if there are none.
+func (rt *Runtime) graphDriver(op string) (driver.GraphDriver, error) {
+	if g, ok := rt.drv.(driver.GraphDriver); ok {
+		return g, nil
+	}
+	return nil, driver.Errorf(driver.NotSupported, op,
+		"graphs are not built yet for the %s backend; use the host backend, or enqueue the operations one by one", rt.Name())
+}
+
+// SetPlaces sets the function that returns the text of a place of the program, such as
+// "app.py:41", for the number that the function of SetSites has returned.
+func (rt *Runtime) SetPlaces(f func(site uint32) string) { rt.places.Store(&f) }
+
+// at returns " at" and the place of the program that a number stands for, "" if unknown.
+func (rt *Runtime) at(site uint32) string {
+	if f := rt.places.Load(); f != nil && site != 0 {
+		if text := (*f)(site); text != "" {
+			return " at " + text
+		}
+	}
+	return ""
+}
+
+// CheckUnsafe rejects a call that is unsafe while streams capture, such as an
+// allocation, as the modes of the captures and of the calling thread demand. Captures
+// that forbid it are invalidated.
+//
+// # Errors: [ErrCapture], [ErrInHostFunction].
+//
+// Contract: G2. Source: CUDA driver API, cuThreadExchangeStreamCaptureMode.
+func (rt *Runtime) CheckUnsafe(t *Thread, op string) error {
+	if err := t.checkCaller(op); err != nil {
+		return err
+	}
+	if rt.captures.count.Load() == 0 || t == nil || t.captureMode == RelaxedMode {
+		return nil
+	}
+	a := &rt.captures
+	a.mu.Lock()
+	var found []*Capture
+	for _, c := range a.active {
+		forbids := c.thread == t && c.mode != RelaxedMode ||
+			t.captureMode == GlobalMode && c.thread != t && c.mode == GlobalMode
+		if forbids && !slices.Contains(found, c) {
+			found = append(found, c)
+		}
+	}
+	a.mu.Unlock()
+	if len(found) == 0 {
+		return nil
+	}
+	err := captureError(codeUnsupported, op, "this call is unsafe while %s captures: make it before the capture, "+
+		"or capture in thread-local or relaxed mode", found[0].origin.title())
+	for _, c := range found {
+		_ = c.fail(err)
+	}
+	return err
 }

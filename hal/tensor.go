@@ -1,7 +1,6 @@
 package hal
 
 import (
-	"fmt"
 	"math"
 	"math/bits"
 	"unsafe"
@@ -169,40 +168,4 @@ var tensorDevices = [tensorTypesNamed]string{
 	1: "the CPU", 2: "a CUDA device", 3: "pinned memory of CUDA", 4: "an OpenCL device",
 	7: "a Vulkan device", 8: "a Metal device", 10: "a ROCm device", 11: "pinned memory of ROCm", 12: "an Ascend device",
 	13: "managed memory of CUDA", 14: "a oneAPI device",
-}
-
-// CheckTensorDevice rejects a tensor whose memory the devices of the runtime cannot
-// access. kind and number are DLPack's of the tensor's device.
-//
-// # Errors
-//   - [ErrInvalidValue]: another kind of device.
-//   - [ErrInvalidDevice]: there is no CUDA device with this number.
-//   - [ErrNotSupported]: the backend takes no tensors.
-//
-// Contract: M20.
-func (rt *Runtime) CheckTensorDevice(kind, number int32) error {
-	const op = "import"
-	name := ""
-	if kind >= 0 && kind < tensorTypesNamed {
-		name = tensorDevices[kind]
-	}
-	if name == "" {
-		name = fmt.Sprintf("a device of DLPack's type %d", kind)
-	}
-	onHost := kind == tensorOnHost || kind == tensorInCUDAPinned || kind == tensorInROCmPinned || kind == tensorInCUDAManaged
-	onCUDA := kind == tensorOnCUDA || kind == tensorInCUDAManaged
-	switch backend := rt.Name(); {
-	case backend != "host" && backend != "cuda" && backend != "ascend":
-		return driver.Errorf(driver.NotSupported, op, "importing tensors on the %s backend is not built yet", backend)
-	case backend == "cuda" && onCUDA, backend == "ascend" && kind == tensorOnExtension:
-		_, err := rt.Device(int(number)) // another numbering than this process's would name none
-		return err
-	case onHost:
-		return nil
-	case backend != "host":
-		return driver.Errorf(driver.InvalidValue, op, "the tensor is on %s (number %d), whose memory %s devices cannot "+
-			"reach; copy it to the host first", name, number, map[string]string{"cuda": "CUDA", "ascend": "Ascend"}[backend])
-	}
-	return driver.Errorf(driver.InvalidValue, op, "the tensor is on %s (number %d), and devices of the host backend see "+
-		"the memory of the host only; copy it there first", name, number)
 }
