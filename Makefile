@@ -11,7 +11,7 @@ APT := $(if $(filter 0,$(shell id -u)),,sudo -n )apt-get
 # The tests start some thousands of interpreters, each of which would compile the package's modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: build run test test-browser test-notebook test-campaign test-all test-versions test-cuda-fake header-check kernels-check oracle-cuda oracle-cupy-graph test-torch torch-wheels torch-programs torch-opinfo interop acl-library acl-c bench-c lint lint-go format contract mutants fuzz soak faults trust test-ascend-fake paddle-programs docs gallery graphviz \
+.PHONY: build run check test test-browser test-notebook test-campaign test-all test-versions test-cuda-fake header-check kernels-check oracle-cuda oracle-cupy-graph test-torch torch-wheels torch-programs torch-opinfo interop acl-library acl-c bench-c lint lint-go format contract mutants fuzz soak faults trust test-ascend-fake paddle-programs docs gallery graphviz \
 	bench bench-torch gpu gpu-pack wheel wheels wheels-macos wheel-free-threaded test-free-threaded sdist smoke clean test-cuda-queues test-cuda-one-device
 
 # The environment for development: the package is installed in place, so Python
@@ -46,6 +46,14 @@ run: build
 	$(BIN)/python examples/probes.py
 	$(BIN)/python examples/graph.py
 
+# What a person runs after each change: what vet and ruff say, the core's own tests without the race detector, and the
+# contract in Python on the host device. Two minutes on two idle cores.
+check: build
+	go vet ./...
+	$(BIN)/python -m ruff check .
+	go test -shuffle=on ./hal/... ./bindings/... ./pybuild
+	$(PYTEST) tests/conformance
+
 test: build acl-library graphviz
 	go test -race -shuffle=on ./hal/... ./bindings/... ./pybuild ./libascendcl
 	$(BIN)/python tools/contract.py --check
@@ -61,17 +69,16 @@ test-all: wheel
 test-versions: wheel
 	$(BIN)/python tools/versions.py dist/*.whl --quick --only 3.10 3.12 3.13 3.14
 
-# The backend for CUDA, and all of the package on it, with the driver library that has no device
-# behind it: as it is, and with the silicon profile of docs/backends.md. In that profile each stream has a hardware
-# queue of its own here, since which streams share one depends on every stream that the process made before (see
-# test-cuda-queues); the tests in Go are also run with 2, 4, 8 and 32 queues.
-ON_CUDA := $(addprefix tests/, capi conformance dialects interop protocols process property signatures \
-	trust docs/test_examples_cuda.py)
+# The backend for CUDA with the driver library that has no device behind it: the tests in Go, which also use 2, 4, 8
+# and 32 hardware queues, and the part of the Python suite that touches a backend. That part runs once, with the silicon
+# profile of docs/backends.md, which is the stricter one. Each stream has a hardware queue of its own there, since which
+# streams share one depends on every stream that the process made before (see test-cuda-queues).
+ON_CUDA := $(addprefix tests/, capi conformance dialects interop process property docs/test_examples_cuda.py \
+	trust/test_on_cuda.py)
 test-cuda-fake: build
 	go test -race -shuffle=on ./cuda/...
 	go run ./cuda/faults
 	FAKECUDA_PROFILE=silicon go run ./cuda/faults
-	$(PYTEST) --backend=cuda-fake $(ON_CUDA)
 	FAKECUDA_PROFILE=silicon FAKECUDA_CONNECTIONS=0 $(PYTEST) --backend=cuda-fake $(ON_CUDA)
 
 # The backend for Ascend NPUs on its look-alike library: the contract in Go and in Python, and the dialects.
@@ -215,8 +222,7 @@ contract: build
 	$(BIN)/python tools/contract.py
 
 # Puts faults into copies of the tree, one at a time; a test must fail for each. For
-# example MUTANTS="--write" for docs/mutants.md, "--build" to verify only that every
-# fault compiles, "--torch" or "--paddle" for the faults of those modules, or a part of
+# example MUTANTS="--build" to verify only that every fault compiles, "--torch" or "--paddle" for the faults of those modules, or a part of
 # a fault's name.
 mutants: build
 	$(BIN)/python tools/mutants.py $(MUTANTS)

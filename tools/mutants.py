@@ -1,6 +1,6 @@
 """Shows that the tests detect faults: puts one fault at a time into a copy of the tree.
 
-Usage: python tools/mutants.py [--torch | --paddle] [--check [--fix] | --build | --write] [--jobs N] [NAME ...]
+Usage: python tools/mutants.py [--torch | --paddle] [--check [--fix] | --build] [--jobs N] [NAME ...]
 
 Each entry of tools/mutants.toml names a file, a piece of its text that occurs
 once, what to put in its place, and the clause of the contract that this
@@ -11,11 +11,11 @@ on the unchanged copy, or their failing would prove nothing.
 less than a second; with ``--fix`` an entry whose text has moved to one other
 file follows it. ``--build`` verifies that every entry compiles, which takes minutes;
 a run without options does so, too: a fault that does not compile is never counted
-as detected. ``--write`` writes the table of the results to docs/mutants.md.
+as detected.
 
 ``--torch`` takes the list tools/mutants_torch.toml instead: faults in the module for the real
-torch, whose tests run in the environment that `make test-torch` installs; its table is
-docs/mutants_torch.md. ``--paddle`` takes tools/mutants_paddle.toml, for the plug-in for the real Paddle.
+torch, whose tests run in the environment that `make test-torch` installs.
+``--paddle`` takes tools/mutants_paddle.toml, for the plug-in for the real Paddle.
 
 Exit code 1 when a fault is not detected, when an entry does not apply to the
 text, or when there are fewer than `LISTS` says.
@@ -49,26 +49,13 @@ from source_files import source_files  # noqa: E402
 from build_backend import find_c_compiler  # noqa: E402
 from buildsupport.handles import compile_handles  # noqa: E402
 
-#: By name: the list, the table of its results, and how many entries it has at least.
-LISTS = {
-    "": ("mutants.toml", "mutants.md", 75),
-    "torch": ("mutants_torch.toml", "mutants_torch.md", 20),
-    "paddle": ("mutants_paddle.toml", "mutants_paddle.md", 15),
-}
+#: By name: the list, and how many entries it has at least.
+LISTS = {"": ("mutants.toml", 75), "torch": ("mutants_torch.toml", 20), "paddle": ("mutants_paddle.toml", 15)}
 # A fault may make a test hang. The limits of the tests end it long before this one.
 LIMIT = 240
 PYTEST = ["-m", "pytest", "-x", "-q", "-rf", "-p", "no:cacheprovider"]
 # A failure must be the test's own, not a missing module or a wrong option.
 OWN_FAILURE = re.compile(r"--- FAIL|FAILED|panic: |[Ff]atal (Python )?error: |SIGSEGV|Timeout|\bERROR tests")
-
-HEADER = """# Faults that the tests detect
-
-Each row is one fault from `tools/{entries}`, put alone into a copy of the tree, and the
-first test of the clause that failed because of it. `make mutants MUTANTS="{option}"` runs the
-list and writes this page.
-
-"""
-
 
 def torch_python() -> str:
     """Return the interpreter of the environment with the real torch."""
@@ -256,19 +243,6 @@ def try_all(
         return list(pool.map(attempt, mutants))
 
 
-def write_table(name: str, results: list[tuple[Mutant, bool, str, float]], took: float) -> None:
-    """Write the table of a list."""
-    entries, table, _ = LISTS[name]
-    header = HEADER.format(entries=entries, option=f"--{name} --write" if name else "--write")
-    detected = sum(caught for _, caught, _, _ in results)
-    rows = [f"{detected} of {len(results)} faults are detected; the whole list took {took / 60:.0f} minutes.", ""]
-    rows += ["| clause | file | fault | detected by | s |", "|---|---|---|---|---:|"]
-    for mutant, caught, words, seconds in sorted(results, key=lambda r: (r[0].clause, r[0].file, r[0].name)):
-        test = f"`{words}`" if caught else f"**{words}**"
-        rows.append(f"| {mutant.clause} | `{mutant.file}` | {mutant.name} | {test} | {seconds:.0f} |")
-    (ROOT / "docs" / table).write_text(header + "\n".join(rows) + "\n")
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--torch", action="store_const", const="torch", default="", help="take the list for torch")
@@ -276,11 +250,10 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="only verify that every entry applies")
     parser.add_argument("--fix", action="store_true", help="with --check: let entries follow text that moved")
     parser.add_argument("--build", action="store_true", help="only verify that every entry compiles")
-    parser.add_argument("--write", action="store_true", help="write the table of the results")
     parser.add_argument("--jobs", type=int, default=min(4, os.cpu_count() or 1))
     parser.add_argument("words", nargs="*", help="parts of the names of entries")
     options = parser.parse_args()
-    name, _, fewest = LISTS[options.torch]
+    name, fewest = LISTS[options.torch]
     mutants = entries(ROOT / "tools" / name)
     wrong = problems(mutants, ROOT / "tools" / name, options.fix)
     if len(mutants) < fewest:
@@ -311,8 +284,6 @@ def main() -> int:
         results = try_all(chosen, trees)
     detected = sum(caught for _, caught, _, _ in results)
     print(f"mutants: {detected} of {len(results)} detected in {time.monotonic() - begin:.0f} s")
-    if options.write:
-        write_table(options.torch, results, time.monotonic() - begin)
     return 1 if wrong or detected < len(results) else 0
 
 
