@@ -1,9 +1,9 @@
 package pybuild
 
 /*
- #include <stdlib.h>
- #include "dispatch.h"
- #include "sites.h"
+#include <stdlib.h>
+#include "dispatch.h"
+#include "sites.h"
 */
 import "C"
 

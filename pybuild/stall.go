@@ -1,9 +1,9 @@
 package pybuild
 
 /*
- #include "caller.h"
- #include "stall.h"
- #include "sites.h"
+#include "caller.h"
+#include "stall.h"
+#include "sites.h"
 */
 import "C"
 

@@ -1,7 +1,7 @@
 package pybuild
 
 /*
- #include "caller.h"
+#include "caller.h"
 */
 import "C"
 
