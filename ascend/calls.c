@@ -5,6 +5,7 @@
 #include <sys/prctl.h>
 #endif
 
+#include "calls.h"
 #include "frame.h"
 
 #define PLACE(address) ((void *)(uintptr_t)(address))

@@ -12,13 +12,6 @@
 
 #include "symbols.h"
 
-/* code is the library's, 0 for success; function is the number of the one that returned it, and text the
- * library's own words about it, with malloc; NULL if it has none. */
-typedef struct {
-    int32_t code, function;
-    char *text;
-} na_status;
-
 /* Of queries and waits: the work is not done. No code of the library's is negative. */
 enum { NA_NOT_READY = -1 };
 

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "calls.h"
+#include "symbols.h"
 
 /* Defined by the extension; absent in Go's own tests, where there is no such lock. A call of the library
  * may wait for room in a stream's queue, and a report thread of the program may need Python's lock. */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "calls.h"
 #include "frame.h"
 
 struct na_inbox {

@@ -75,4 +75,11 @@ int na_has(int number);
 enum { NA_LOADED, NA_NO_LIBRARY, NA_OTHER, NA_LACKS };
 int na_load(const char *path, int in_use, char *text, size_t size);
 
+/* code is the library's, 0 for success; function is the number of the one that returned it, and text the
+ * library's own words about it, with malloc; NULL if it has none. */
+typedef struct {
+    int32_t code, function;
+    char *text;
+} na_status;
+
 #endif

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import docstrings
 import imports
+import includes
 import module_state
 from source_files import source_files
 
@@ -78,7 +79,7 @@ def main() -> int:
         if subprocess.run(command, cwd=ROOT).returncode:
             failed.append(" ".join(command[-2:]))
     paths = source_files()
-    problems = [*gofmt(paths), *module_state.check(), *imports.check(), *docstrings.check()]
+    problems = [*gofmt(paths), *module_state.check(), *imports.check(), *includes.check(), *docstrings.check()]
     for problem in [*problems, *unknown_types()]:
         print(f"lint: {problem}")
         failed.append(problem)
