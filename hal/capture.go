@@ -885,7 +885,7 @@ func (s *Stream) checkNotCaptured(t *Thread, op string) error {
 	}
 	switch c := s.capture.Load(); {
 	case c == nil:
-		return nil
+		return s.dev.checkWorks()
 	case c.builds():
 		return c.refuse(s, op, "enqueue one operation, which is to be the node")
 	default:

@@ -27,6 +27,10 @@ type Device struct {
 	vendor  driver.VendorDevice
 	handles handles
 	failed  failedStreams
+	// losable is d if it can be lost, else nil.
+	losable driver.LosableDevice
+	// lossReported says that the program knows of the error with which d was lost.
+	lossReported atomic.Bool
 }
 
 // Runtime returns the runtime that the device belongs to.
@@ -134,6 +138,9 @@ func (d *Device) Point(t *Thread) (driver.Point, error) {
 	if err := t.checkCaller("synchronize device"); err != nil {
 		return nil, err
 	}
+	if err := d.checkWorks(); err != nil {
+		return nil, err
+	}
 	if err := d.checkNotCaptured(); err != nil {
 		return nil, err
 	}
@@ -178,16 +185,86 @@ func (d *Device) Abort(t *Thread) (int, error) {
 	return sim.AbortDevice(d.d), nil
 }
 
-// Lost returns the error with which the device failed for good, nil while it works.
-// Callers that wait for a point check it afterwards: points of a lost device count
-// as reached although their work was not done.
+// Lost returns the error with which the device was lost, nil while it works. Callers that
+// wait for a point check it afterwards: points of a lost device count as reached although
+// their work was not done.
+//
+// Contract: D6, D7.
 func (d *Device) Lost() error {
-	if d.vendor != nil {
-		if err := d.vendor.Lost(); err != nil {
-			return err
-		}
+	if err := d.loss(); err != nil {
+		return err
 	}
 	return nil
+}
+
+func (d *Device) loss() *driver.Error {
+	if d.losable == nil {
+		return nil
+	}
+	return d.losable.Lost()
+}
+
+// checkWorks returns the error of a device that a native function has made useless. Of one
+// that was lost otherwise its backend returns the error.
+func (d *Device) checkWorks() error {
+	if d.rt.words.Load()&status.Lost == 0 {
+		return nil
+	}
+	return d.Lost()
+}
+
+// Recover makes a device work again that a native function has made useless, with its
+// streams, events and memory. It returns the error if the program does not know of it,
+// nil if it does, or the device was not lost.
+//
+// # Errors
+//   - [ErrNotSupported]: the device is one of a vendor's library, and was lost.
+//   - [ErrInHostFunction].
+//
+// Contract: D8.
+func (d *Device) Recover(t *Thread) (unreported *Error, err error) {
+	const op = "recover device"
+	if err := t.checkCaller(op); err != nil {
+		return nil, err
+	}
+	loss := d.loss()
+	if loss == nil {
+		return nil, nil
+	}
+	r, ok := d.d.(driver.RecoverableDevice)
+	if !ok {
+		return nil, driver.Errorf(driver.NotSupported, op, "a device of the %s backend that was lost stays so for the "+
+			"rest of the process: %s", d.rt.Name(), loss.Text)
+	}
+	if d.lossReported.Swap(false) {
+		loss = nil
+	}
+	r.Recover()
+	return loss, nil
+}
+
+// NoteLossesReported says that the program was told with which error each of the devices
+// that are lost now was lost. Of calls that fail the caller of this package knows whether
+// the program gets their error.
+//
+// Contract: D7.
+func (rt *Runtime) NoteLossesReported() {
+	for _, d := range rt.devices {
+		if d.loss() != nil {
+			d.lossReported.Store(true)
+		}
+	}
+}
+
+// UnreportedLoss returns the error with which the device was lost if the program was not
+// told of it, else nil.
+//
+// Contract: D7.
+func (d *Device) UnreportedLoss() *Error {
+	if d.lossReported.Load() {
+		return nil
+	}
+	return d.loss()
 }
 
 // waitResult returns reached, or the error of a device that was lost meanwhile.
@@ -387,6 +464,9 @@ func (d *Device) NewStream(t *Thread, o StreamOptions) (*Stream, error) {
 func (d *Device) newStream(o StreamOptions, ctx *Context) (*Stream, error) {
 	d.used.Store(true)
 	o.Priority = min(0, max(d.GreatestPriority(), o.Priority))
+	if err := d.checkWorks(); err != nil {
+		return nil, err
+	}
 	s := &Stream{dev: d, index: d.indexes.Add(1), opts: o, ctx: ctx}
 	s.level = uint8(o.Priority - d.GreatestPriority())
 	var err error
@@ -573,6 +653,9 @@ func (d *Device) noteFailed(s *Stream) {
 //
 // Contract: C2.
 func (d *Device) Failure() error {
+	if err := d.checkWorks(); err != nil {
+		return err
+	}
 	for {
 		d.failed.mu.Lock()
 		if len(d.failed.streams) == 0 {

@@ -23,6 +23,7 @@ import (
 	"halstream/hal/driver"
 	"halstream/hal/native"
 	"halstream/hal/pages"
+	"halstream/hal/status"
 )
 
 // Nop enqueues an operation that does nothing.
@@ -698,6 +699,9 @@ type NativeFunc struct {
 	// Release is void f(void *argument). It is called exactly once: after the function,
 	// or instead of it where the operation is dropped. 0 for none.
 	Release uint64
+	// LosesDevice says that the function stands for a kernel: with an error of it the
+	// device is lost, as with an assertion in a kernel of CUDA. Else it is the stream's.
+	LosesDevice bool
 }
 
 // ranges returns what the function reads and writes, as listeners see it.
@@ -729,6 +733,8 @@ func (f *NativeFunc) ranges() (reads, writes []Range) {
 type nativeCall struct {
 	s                           *Stream
 	name                        string
+	site                        uint32
+	losesDevice                 bool
 	function, argument, release uint64
 }
 
@@ -742,14 +748,25 @@ func (c *nativeCall) Title() string {
 
 // Run implements driver.NativeCall.
 func (c *nativeCall) Run() (err *driver.Error) {
+	dev := c.s.dev
+	if dev.rt.words.Load()&status.Lost != 0 && dev.loss() != nil {
+		c.free() // the device was lost after the call that enqueued the function had looked
+		return nil
+	}
 	text, failed := native.Call(c.function, c.argument)
 	if failed {
 		if text == "" {
 			text = "it failed, without a text"
 		}
-		err = driver.Errorf(driver.HostFunction, c.Title(), "%s: %s", c.Title(), text)
 		c.s.failures.Add(1)
-		c.s.dev.noteFailed(c.s)
+		if c.losesDevice {
+			err = driver.Errorf(driver.DeviceLost, c.Title(), "%s: %s", c.Title(), text)
+			err.Site = c.site
+			dev.rt.words.Or(status.Lost) // before anybody sees that the operation has ended
+		} else {
+			err = driver.Errorf(driver.HostFunction, c.Title(), "%s: %s", c.Title(), text)
+			dev.noteFailed(c.s)
+		}
 	}
 	c.free()
 	return err
@@ -766,15 +783,16 @@ func (c *nativeCall) free() {
 }
 
 // NativeFunc enqueues a call of a C function that can fail. Its error becomes that of
-// the stream, unless the stream has one.
+// the stream, unless the stream has one, or makes the device lost.
 //
 // # Errors
 //   - [ErrInvalidValue]: there is no function, or a range wraps around.
-//   - [ErrNotSupported], [ErrClosed], [ErrWrongContext], [ErrNoContext], [ErrInHostFunction].
+//   - [ErrNotSupported]: the backend has no native functions, or no devices that a function can make lost.
+//   - [ErrDeviceLost], [ErrClosed], [ErrWrongContext], [ErrNoContext], [ErrInHostFunction].
 //
 // After an error neither the function nor Release is called.
 //
-// Contract: C1, C2, C3, M11, M12.
+// Contract: C1, C2, C3, D7, M11, M12.
 func (s *Stream) NativeFunc(t *Thread, f *NativeFunc) error {
 	const op = "call native"
 	if err := s.checkEnqueue(t, op); err != nil {
@@ -788,7 +806,10 @@ func (s *Stream) NativeFunc(t *Thread, f *NativeFunc) error {
 			return err
 		}
 	}
-	call := &nativeCall{s, f.Name, f.Function, f.Argument, f.Release}
+	if _, ok := s.dev.d.(driver.RecoverableDevice); f.LosesDevice && !ok {
+		return driver.Errorf(driver.NotSupported, op, "a function cannot make a device of the %s backend lost", s.dev.rt.Name())
+	}
+	call := &nativeCall{s, f.Name, f.Site, f.LosesDevice, f.Function, f.Argument, f.Release}
 	if c := s.capture.Load(); c != nil {
 		return c.addNativeFunc(s, f, call)
 	}

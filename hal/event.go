@@ -92,7 +92,7 @@ func (e *Event) waitable(d *Device) (driver.Event, error) {
 		return nil, nil
 	}
 	if b := e.bound.Load(); b != nil {
-		return b.d, nil
+		return b.d, b.dev.checkWorks()
 	}
 	return e.bind(d)
 }
@@ -113,6 +113,9 @@ func (e *Event) checkOpen(t *Thread, op string) error {
 	}
 	if r := e.captured.Load(); r != nil {
 		return r.refuse(e, op)
+	}
+	if b := e.bound.Load(); b != nil {
+		return b.dev.checkWorks()
 	}
 	return nil
 }
@@ -152,10 +155,16 @@ func (e *Event) query(t *Thread, internal bool) (bool, error) {
 		return e.opts.Kind == Standard, nil
 	}
 	done, err := b.d.Query()
+	if done && err == nil {
+		err = b.dev.checkWorks() // the work may have been dropped since the call began
+	}
+	if err != nil {
+		return false, err
+	}
 	if done && e.rt.listened() {
 		e.rt.notifyHost(Operation{Kind: OpQueryEvent, Event: e, Version: version, Thread: t, Internal: internal})
 	}
-	return done, err
+	return done, nil
 }
 
 // Failure returns the first error, not returned yet, of the stream on which e was
@@ -237,6 +246,9 @@ func (e *Event) Elapsed(t *Thread, end *Event) (float64, error) {
 			"the events belong to devices %d and %d, which have no common clock", a.dev.ordinal, b.dev.ordinal)
 	}
 	ns, err := a.d.Elapsed(b.d)
+	if err == nil {
+		err = a.dev.checkWorks() // the work may have been dropped since the call began
+	}
 	return float64(ns) / 1e6, err
 }
 
@@ -466,5 +478,5 @@ func (e *Event) Notify(t *Thread, n *Notices, number uint64) (pending bool, err 
 		return false, err
 	}
 	d := e.Device()
-	return n.begin(e.rt, p, number, d.Lost, func() bool { return d.Lost() == nil })
+	return n.begin(e.rt, p, number, d.Lost, func() bool { return d.loss() == nil })
 }

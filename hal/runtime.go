@@ -75,6 +75,7 @@ func Open(drv driver.Driver, threads int) (*Runtime, error) {
 			return nil, err
 		}
 		dev := &Device{rt: rt, ordinal: i, d: d, levels: driver.Levels}
+		dev.losable, _ = d.(driver.LosableDevice)
 		if dev.vendor, _ = d.(driver.VendorDevice); dev.vendor != nil {
 			dev.levels = max(1, min(driver.Levels, dev.vendor.Priorities()))
 		}

@@ -76,7 +76,8 @@ func (s *Stream) Closed() bool { return s.closed.Load() }
 func (s *Stream) Describe() string { return s.d.Describe() + s.dev.rt.Funcs.DescribeBusy() }
 
 // checkEnqueue checks what every call that enqueues requires: no function runs on the
-// calling thread, the stream and its runtime are open, its context is current.
+// calling thread, the stream and its runtime are open, its context is current, and its
+// device works.
 func (s *Stream) checkEnqueue(t *Thread, op string) error {
 	if t != nil && t.inFunction {
 		return t.checkCaller(op)
@@ -88,9 +89,11 @@ func (s *Stream) checkEnqueue(t *Thread, op string) error {
 		return closedError(op, "runtime")
 	}
 	if s.ctx != nil {
-		return s.ctx.check(t, op)
+		if err := s.ctx.check(t, op); err != nil {
+			return err
+		}
 	}
-	return nil
+	return s.dev.checkWorks()
 }
 
 // settle ends a call that gave the backend operation id (0 without listeners): it
@@ -211,6 +214,9 @@ func (s *Stream) WaitStream(t *Thread, o *Stream) error {
 	if o.dev.rt != s.dev.rt {
 		return otherRuntimeError("wait stream", fmt.Sprintf("stream %d", o.index))
 	}
+	if err := o.dev.checkWorks(); err != nil {
+		return err
+	}
 	var id uint32
 	if s.listened() {
 		id = s.announce(&Operation{Kind: OpWaitStream, Thread: t, Other: o})
@@ -238,10 +244,16 @@ func (s *Stream) Query(t *Thread) (bool, error) {
 // done is the query itself; kind is what listeners see if the answer is true.
 func (s *Stream) done(t *Thread, kind OperationKind) (bool, error) {
 	done, err := s.d.Query()
+	if done && err == nil {
+		err = s.dev.checkWorks() // the work may have been dropped since the call began
+	}
+	if err != nil {
+		return false, err
+	}
 	if done && s.listened() {
 		s.dev.rt.notifyHost(Operation{Kind: kind, Stream: s, Thread: t})
 	}
-	return done, err
+	return done, nil
 }
 
 // Done is Query except that it leaves the stream's errors for the next synchronize
@@ -316,10 +328,14 @@ func (s *Stream) observe(t *Thread, p driver.Point) driver.Point {
 	return s.dev.rt.observe(p, Operation{Kind: OpSynchronizeStream, Stream: s, Thread: t})
 }
 
-// Failure returns the first error of s that was not reported yet, and clears it.
+// Failure returns the error of a device that was lost, or else the first error of s that
+// was not reported yet, which it clears.
 //
-// Contract: S4.
+// Contract: S4, D7.
 func (s *Stream) Failure() error {
+	if err := s.dev.checkWorks(); err != nil {
+		return err
+	}
 	if err := s.d.Failure(); err != nil {
 		return err
 	}
@@ -610,7 +626,7 @@ func (s *Stream) exactPoint() driver.Point {
 
 // hasNoFailure reports whether s certainly has no error to report; it leaves what it has.
 func (s *Stream) hasNoFailure() bool {
-	return s.words != nil && s.words.Special.Load()&status.Failed == 0 && s.dev.Lost() == nil
+	return s.words != nil && s.words.Special.Load()&status.Failed == 0 && s.dev.loss() == nil
 }
 
 // Handle returns the handle of the stream in the vendor's library, and whether it has

@@ -43,6 +43,12 @@ void halstream_set_error(const char *text, size_t size)
     if (size >= sizeof kept->error) size = sizeof kept->error - 1;
     memcpy(kept->error, text, size);
     kept->error[size] = 0;
+    kept->lost = 0;
+}
+
+void halstream_set_lost(void)
+{
+    if (halstream_mine != NULL) halstream_mine->lost = 1;
 }
 
 /* Keeps the text of an error and returns its code. */
@@ -52,7 +58,13 @@ static int api_refuse(int code, const char *text)
     return code;
 }
 
-static const char *api_error_text(void) { return halstream_mine ? halstream_mine->error : ""; }
+static const char *api_error_text(void)
+{
+    if (halstream_mine == NULL) return "";
+    if (halstream_mine->lost && !halstream_forked && !halstream_is_over()) halstreamLossSeen();
+    halstream_mine->lost = 0;
+    return halstream_mine->error;
+}
 
 /* Until 3.11 the current thread state is that of whoever holds the lock. */
 static int holds_lock(void)
@@ -129,6 +141,13 @@ static int api_device_name(int32_t device, char *text, size_t room)
     NEED(text);
     if (room == 0) return api_refuse(HALSTREAM_INVALID_VALUE, "there is no room for a name");
     ENTER_GO(halstreamDeviceName(who, device, text, room));
+}
+
+static int api_device_failure(int32_t device, char *text, size_t room)
+{
+    NEED(text);
+    if (room == 0) return api_refuse(HALSTREAM_INVALID_VALUE, "there is no room for a text");
+    ENTER_GO(halstreamDeviceFailure(who, device, text, room));
 }
 
 static int api_device_memory(int32_t device, uint64_t *free_bytes, uint64_t *total_bytes)
@@ -325,7 +344,8 @@ static int api_enqueue(halstream_id stream, const halstream_operation *given)
     NEED(given);
     if (given->size < sizeof *given)
         return api_refuse(HALSTREAM_INVALID_VALUE, "the size of the operation is not sizeof(halstream_operation)");
-    if (given->flags != 0) return api_refuse(HALSTREAM_INVALID_VALUE, "flags of an operation that do not exist are set");
+    if (given->flags & ~(uint32_t)HALSTREAM_LOSES_DEVICE)
+        return api_refuse(HALSTREAM_INVALID_VALUE, "flags of an operation that do not exist are set");
     if (given->run == NULL) return api_refuse(HALSTREAM_INVALID_VALUE, "the operation has no function to run");
     if (given->count != 0 && given->ranges == NULL) return api_refuse(HALSTREAM_INVALID_VALUE, "the ranges are NULL");
     int code = api_unusable();
@@ -335,8 +355,8 @@ static int api_enqueue(halstream_id stream, const halstream_operation *given)
     if (o == NULL) return api_refuse(HALSTREAM_OUT_OF_MEMORY, "there is no memory for an operation");
     *o = (operation){given->run, given->release, given->argument};
     int64_t who = api_enter();
-    code = halstreamEnqueue(who, stream, o, halstream_name(given->name), given->site, (void *)given->ranges,
-                            (int64_t)given->count);
+    code = halstreamEnqueue(who, stream, o, halstream_name(given->name), given->site, given->flags,
+                            (void *)given->ranges, (int64_t)given->count);
     if (code != HALSTREAM_OK) free(o);
     return api_leave(who, code);
 }
@@ -448,6 +468,14 @@ static uint32_t api_site_here(void)
     return halstream_site_of(0); /* the innermost frame may be the program's */
 }
 
+static uint32_t api_line_here(void)
+{
+    if (halstream_forked || halstream_is_over() || !holds_lock()) return 0;
+    halstream_caller = &halstream_self;
+    if (halstream_self.slot == 0) halstreamRegister(WHO_HOLDS);
+    return halstream_program_line();
+}
+
 static int api_listening(void)
 {
     if (halstream_forked || halstream_is_over()) return 0;
@@ -516,6 +544,8 @@ static const halstream_api api = {
     .block_new_in_order = api_block_new_in_order,
     .stream_drain = api_stream_drain,
     .stream_capture = api_capture_of,
+    .device_failure = api_device_failure,
+    .line_here = api_line_here,
 };
 
 __attribute__((visibility("default"))) const halstream_api *halstream_get_api(uint32_t version)

@@ -4,10 +4,13 @@ package pybuild
 #include "api.h"
 #include "caller.h"
 #include "collected.h"
+#include "sites.h"
+#include <stdlib.h>
 */
 import "C"
 
 import (
+	"strings"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -100,6 +103,36 @@ var (
 	errShutDown    = driver.Errorf(driver.Unknown, "synchronize", "the interpreter is ending and the runtime has shut down")
 )
 
+// errorText returns what was done and what is wrong, and of the function with which a device
+// was lost the line of the program that enqueued it.
+func errorText(e *hal.Error) string {
+	if e.Op == "" || strings.HasPrefix(e.Text, e.Op+": ") { // it begins with a function's name
+		return e.Text + lineOf(e)
+	}
+	return e.Op + ": " + e.Text + lineOf(e)
+}
+
+// lossText is errorText of the error of a lost device, "" for nil.
+func lossText(err error) string {
+	if e, ok := err.(*hal.Error); ok && e != nil {
+		return errorText(e)
+	}
+	return ""
+}
+
+// lineOf returns the line of the program of an error in parentheses, "" if there is none.
+func lineOf(e *hal.Error) string {
+	if e.Site == 0 {
+		return ""
+	}
+	line := C.halstream_site_line(C.uint32_t(e.Site))
+	if line == nil {
+		return ""
+	}
+	defer C.free(unsafe.Pointer(line))
+	return " (" + C.GoString(line) + ")"
+}
+
 // result returns the code of an error, whose text it keeps for error_text.
 func result(err error) C.int {
 	if err == nil {
@@ -109,11 +142,11 @@ func result(err error) C.int {
 	if !ok {
 		e = driver.Errorf(driver.Unknown, "call", "%s", err)
 	}
-	text := e.Op + ": " + e.Text
-	if e.Kind == driver.HostFunction || e.Op == "" {
-		text = e.Text // it begins with the function's name
-	}
+	text := errorText(e)
 	C.halstream_set_error((*C.char)(unsafe.Pointer(unsafe.StringData(text))), C.size_t(len(text)))
+	if e.Kind == driver.DeviceLost {
+		C.halstream_set_lost()
+	}
 	switch e {
 	case errInterrupted:
 		return C.HALSTREAM_INTERRUPTED
@@ -124,6 +157,16 @@ func result(err error) C.int {
 		return code
 	}
 	return C.HALSTREAM_UNKNOWN
+}
+
+// halstreamLossSeen is called when a thread asks for the text of an error of a lost device:
+// who does so tells the program.
+//
+//export halstreamLossSeen
+func halstreamLossSeen() {
+	if r := current.Load(); r != nil {
+		r.rt.NoteLossesReported()
+	}
 }
 
 // full makes the panic of a full table of objects the call's error, as guard does.

@@ -15,6 +15,7 @@ enum { WHO_HOLDS = 1, WHO_SHIFT = 1 };
 enum { KEPT_NAMES = 256, KEPT_TEXT = 1024 };
 typedef struct halstream_kept {
     char error[KEPT_TEXT]; /* the text of the latest error */
+    int lost;              /* it is that of a lost device, and nobody has asked for it */
     struct {
         const char *name, *text;
         uint32_t number;
@@ -31,6 +32,8 @@ static inline halstream_kept *halstream_kept_here(void)
 
 /* Keeps the text of the calling thread's latest error. */
 void halstream_set_error(const char *text, size_t size);
+/* Says that it is the error of a lost device: asking for the text counts as telling the program. */
+void halstream_set_lost(void);
 /* Changes with the runtime in use. */
 extern uint64_t halstream_generation;
 
@@ -43,6 +46,7 @@ const char *halstream_name_text(uint32_t number);
 enum { SITE_GIVEN = 1u << 31 };
 uint32_t halstream_given_site(const char *file, uint32_t line, const char *function);
 char *halstream_given_site_text(uint32_t site);
+char *halstream_given_site_line(uint32_t site);
 
 /* Ids that releases of operations have closed, for the next call; returns how many were
  * stored. */

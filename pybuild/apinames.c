@@ -1,11 +1,13 @@
 /* Names of operations and places of the program, as numbers. Neither is ever freed, so
  * there is a bound for each. */
+#define _GNU_SOURCE /* asprintf */
 #include "api.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { MOST_NAMES = 1 << 16, MOST_SITES = 1 << 20 };
 
@@ -157,18 +159,37 @@ static void write_json(FILE *out, const char *from)
     fputc('"', out);
 }
 
-char *halstream_given_site_text(uint32_t site)
+/* The text of a site, NULL if it is unknown. Texts stay where they are. */
+static const char *given(uint32_t site)
 {
     site &= ~SITE_GIVEN;
     pthread_rwlock_rdlock(&places.lock);
     const text *t = site == 0 || site > places.count ? NULL : text_at(&places, site);
     pthread_rwlock_unlock(&places.lock);
-    if (t == NULL) return NULL;
+    return t == NULL ? NULL : t->bytes;
+}
+
+char *halstream_given_site_line(uint32_t site)
+{
+    const char *line = given(site);
+    if (line == NULL) return NULL;
+    const char *file = line + strlen(line) + 1, *function = file + strlen(file) + 1;
+    char folder[4096], *made = NULL;
+    size_t length = getcwd(folder, sizeof folder) == NULL ? 0 : strlen(folder);
+    if (length > 1 && strncmp(file, folder, length) == 0 && file[length] == '/') file += length + 1;
+    if (asprintf(&made, "%s:%s%s%s", file, line, function[0] ? " in " : "", function) < 0) return NULL;
+    return made;
+}
+
+char *halstream_given_site_text(uint32_t site)
+{
+    const char *line = given(site);
+    if (line == NULL) return NULL;
     char *json = NULL;
     size_t size;
     FILE *out = open_memstream(&json, &size);
     if (out == NULL) return NULL;
-    const char *line = t->bytes, *file = line + strlen(line) + 1, *function = file + strlen(file) + 1;
+    const char *file = line + strlen(line) + 1, *function = file + strlen(file) + 1;
     fputs("[{\"file\":", out);
     write_json(out, file);
     fprintf(out, ",\"line\":%s,\"function\":", line);

@@ -27,8 +27,7 @@ func halstreamDeviceName(who C.int64_t, ordinal C.int32_t, text *C.char, room C.
 	begin(who)
 	d, err := apiDevice(ordinal)
 	if err == nil {
-		out := unsafe.Slice((*byte)(unsafe.Pointer(text)), int(room))
-		out[copy(out[:room-1], d.Name())] = 0
+		writeText(text, room, d.Name())
 	}
 	return result(err)
 }
@@ -51,6 +50,22 @@ func halstreamDeviceSynchronize(who C.int64_t, ordinal C.int32_t, limit C.int64_
 		err = d.Lost()
 	}
 	return result(err)
+}
+
+//export halstreamDeviceFailure
+func halstreamDeviceFailure(who C.int64_t, ordinal C.int32_t, text *C.char, room C.size_t) C.int {
+	begin(who)
+	d, err := apiDevice(ordinal)
+	if err == nil {
+		writeText(text, room, lossText(d.Lost()))
+	}
+	return result(err)
+}
+
+// writeText writes as much of s as there is room for, with a final 0.
+func writeText(text *C.char, room C.size_t, s string) {
+	out := unsafe.Slice((*byte)(unsafe.Pointer(text)), int(room))
+	out[copy(out[:room-1], s)] = 0
 }
 
 //export halstreamDeviceNow

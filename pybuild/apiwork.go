@@ -14,7 +14,8 @@ import (
 )
 
 //export halstreamEnqueue
-func halstreamEnqueue(who, id C.int64_t, operation unsafe.Pointer, name, site C.uint32_t, ranges unsafe.Pointer, count C.int64_t) C.int {
+func halstreamEnqueue(who, id C.int64_t, operation unsafe.Pointer, name, site, flags C.uint32_t, ranges unsafe.Pointer,
+	count C.int64_t) C.int {
 	c := begin(who)
 	s, err := c.stream(id, "enqueue")
 	if err != nil {
@@ -23,6 +24,7 @@ func halstreamEnqueue(who, id C.int64_t, operation unsafe.Pointer, name, site C.
 	f := hal.NativeFunc{
 		Name: nameOf(name), Site: uint32(site), Accesses: unsafe.Slice((*hal.Access)(ranges), int(count)),
 		Function: runOperation, Argument: uint64(uintptr(operation)), Release: releaseOperation,
+		LosesDevice: flags&C.HALSTREAM_LOSES_DEVICE != 0,
 	}
 	return c.enqueued(s, s.NativeFunc(c.t, &f))
 }

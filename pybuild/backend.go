@@ -206,6 +206,12 @@ func Threads() (n int64, err error) {
 	return int64(threads.count) - int64(len(threads.free)), nil
 }
 
+// Pending returns how many operations are enqueued and not done, on all devices. It waits
+// for none, and listeners are not notified.
+func Pending() (n int64, err error) {
+	return onRuntime(func(r *hal.Runtime) (int64, error) { return int64(r.Pending()), nil })
+}
+
 // Goroutines returns how many goroutines there are, for tests of leaks.
 func Goroutines() int64 { return int64(runtime.NumGoroutine()) }
 

@@ -66,6 +66,30 @@ func DeviceAbort(ordinal int64) (n int64, err error) {
 	})
 }
 
+// DeviceLosses returns the devices that are lost, a list of lossRecord. It may be called
+// after Shutdown: what ran until then may have made a device lost.
+func DeviceLosses() (text string, err error) {
+	defer guard(&err)
+	losses := []lossRecord{}
+	if rt != nil {
+		for i := range rt.Devices() {
+			if d, _ := rt.Device(i); d.Lost() != nil {
+				losses = append(losses, lossRecord{i, lossText(d.Lost()), d.UnreportedLoss() == nil})
+			}
+		}
+	}
+	return encode(losses), nil
+}
+
+// DeviceRecover makes a device work again that was lost to a function. It returns the
+// error if the program does not know of it, else "".
+func DeviceRecover(ordinal int64) (unreported string, err error) {
+	return onDevice(ordinal, func(d *hal.Device) (string, error) {
+		unreported, err := d.Recover(caller())
+		return lossText(unreported), err
+	})
+}
+
 // DeviceDescribe says which streams are pending and why.
 func DeviceDescribe(ordinal int64) (text string, err error) {
 	return onDevice(ordinal, func(d *hal.Device) (string, error) { return d.Describe(), nil })

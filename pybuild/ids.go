@@ -236,7 +236,10 @@ func raise(err error) error {
 	if e.Kind == driver.Interrupted {
 		return nil // Python's exception is set
 	}
-	return &flatError{errorPrefix + encode(errorRecord{e.Kind.String(), e.Code, e.Op, e.Token, e.Text})}
+	if e.Kind == driver.DeviceLost && rt != nil {
+		rt.NoteLossesReported() // Python raises it
+	}
+	return &flatError{errorPrefix + encode(errorRecord{e.Kind.String(), e.Code, e.Op, e.Token, e.Text + lineOf(e)})}
 }
 
 // guard turns a panic with an Error of the runtime (there is one: no id is left)

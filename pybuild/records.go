@@ -120,6 +120,13 @@ func (r blockRecord) text() string {
 	return string(append(b, '}'))
 }
 
+// lossRecord is a device that was lost.
+type lossRecord struct {
+	Device int    `json:"device"` // ordinal
+	Text   string `json:"text"`   // of the error
+	Told   bool   `json:"told"`   // the program knows of it
+}
+
 // chunkRecord is a part of a segment of a device's pool.
 type chunkRecord struct {
 	Segment rangeRecord `json:"segment"`

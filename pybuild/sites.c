@@ -3,6 +3,7 @@
 #include "caller.h"
 #include "unstable.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,6 +78,7 @@ typedef struct {
     uint64_t hash;
     uint32_t first; /* in frames */
     uint32_t count;
+    uint32_t line; /* the innermost line of the program, as a site that was given: it can be read without Python's lock */
 } site;
 
 typedef struct {
@@ -85,7 +87,8 @@ typedef struct {
     int line;
 } frame;
 
-/* All of it is guarded by Python's lock. Site number n is sites[n - 1]; slots
+/* All of it is guarded by Python's lock, and the list of sites also by `moving` where it moves: halstream_site_line reads
+ * it without Python's lock. Site number n is sites[n - 1]; slots
  * holds numbers, 0 for none, and is a power of two long. */
 static site *sites;
 static uint32_t site_count, site_room;
@@ -93,6 +96,7 @@ static frame *frames;
 static uint32_t frame_count, frame_room;
 static uint32_t *slots;
 static uint32_t slot_room;
+static pthread_mutex_t moving = PTHREAD_MUTEX_INITIALIZER;
 
 static object *outer_frame(object *f)
 {
@@ -147,17 +151,46 @@ static int grow_slots(void)
     return 1;
 }
 
+static object *attribute(object *code, const char *name, const char *other)
+{
+    object *value = PyObject_GetAttrString(code, name);
+    if (value == NULL) PyErr_Clear();
+    if (value == NULL && other != NULL) return attribute(code, other, NULL);
+    return value;
+}
+
+/* The site of one line, as halstream.h's site_new makes it. */
+static uint32_t site_of_line(object *code, int line)
+{
+    object *file = attribute(code, "co_filename", NULL), *function = attribute(code, "co_qualname", "co_name");
+    const char *path = file ? PyUnicode_AsUTF8AndSize(file, NULL) : NULL;
+    const char *name = function ? PyUnicode_AsUTF8AndSize(function, NULL) : NULL;
+    if (path == NULL || name == NULL) PyErr_Clear();
+    uint32_t number = path != NULL ? halstream_given_site(path, (uint32_t)(line > 0 ? line : 0), name) : 0;
+    if (file) Py_DecRef(file);
+    if (function) Py_DecRef(function);
+    return number;
+}
+
 /* Adds a stack, with references to its code objects, and returns its number; 0 without memory. */
 static uint32_t add_site(uint64_t hash, object **stack, object **codes, int *instructions, int n)
 {
-    if (!grow_slots() || !grow((void **)&sites, &site_room, site_count + 1, sizeof *sites) ||
-        !grow((void **)&frames, &frame_room, frame_count + (uint32_t)n, sizeof *frames)) return 0;
-    site s = {hash, frame_count, (uint32_t)n};
+    if (!grow_slots() || !grow((void **)&frames, &frame_room, frame_count + (uint32_t)n, sizeof *frames)) return 0;
+    pthread_mutex_lock(&moving);
+    int has_room = grow((void **)&sites, &site_room, site_count + 1, sizeof *sites);
+    pthread_mutex_unlock(&moving);
+    if (!has_room) return 0;
+    site s = {hash, frame_count, (uint32_t)n, 0};
+    int innermost = 0;
+    while (innermost < n && kind_of(codes[innermost]) != CODE_PROGRAM) innermost++;
+    if (innermost < n) s.line = site_of_line(codes[innermost], PyFrame_GetLineNumber(stack[innermost]));
     for (int i = 0; i < n; i++) {
         Py_IncRef(codes[i]);
         frames[frame_count++] = (frame){codes[i], instructions[i], PyFrame_GetLineNumber(stack[i])};
     }
+    pthread_mutex_lock(&moving);
     sites[site_count++] = s;
+    pthread_mutex_unlock(&moving);
     uint32_t i = (uint32_t)hash & (slot_room - 1);
     while (slots[i]) i = (i + 1) & (slot_room - 1);
     slots[i] = site_count;
@@ -279,6 +312,28 @@ uint32_t halstream_line(void)
     return number;
 }
 
+uint32_t halstream_program_line(void)
+{
+    if (!known()) return 0;
+    object *f = PyThreadState_GetFrame(PyThreadState_Get());
+    uint32_t number = 0;
+    while (f != NULL) {
+        object *code = PyFrame_GetCode(f);
+        int of_program = kind_of(code) == CODE_PROGRAM;
+        if (of_program) {
+            int instruction = instruction_of(f), is_known;
+            single *at = single_of(code, instruction, &is_known);
+            number = is_known ? at->number : site_from(f, 0, ONE);
+            if (!is_known && number != 0) *at = (single){code, instruction, number};
+        }
+        Py_DecRef(code);
+        object *outer = of_program ? NULL : outer_frame(f);
+        Py_DecRef(f);
+        f = outer;
+    }
+    return number;
+}
+
 uint32_t halstream_here(void)
 {
     if (root == NULL || !PyThreadState_GetFrame) return 0;
@@ -331,6 +386,16 @@ static void write_string(FILE *out, object *code, const char *name, const char *
     fputc('"', out);
     if (text == NULL) PyErr_Clear();
     if (value) Py_DecRef(value);
+}
+
+char *halstream_site_line(uint32_t number)
+{
+    if (!(number & SITE_GIVEN)) {
+        pthread_mutex_lock(&moving);
+        number = number == 0 || number > site_count ? 0 : sites[number - 1].line;
+        pthread_mutex_unlock(&moving);
+    }
+    return number == 0 ? NULL : halstream_given_site_line(number);
 }
 
 char *halstream_site_text(uint32_t number)

@@ -25,6 +25,14 @@ uint32_t halstream_here(void);
 /* Sets the folder of the package, with a separator at its end. */
 void halstream_sites_install(const char *folder);
 
+/* The innermost line of the program on the calling thread's stack, as a site of that one frame, whether or not
+ * somebody asks for sites; 0 as halstream_site. */
+uint32_t halstream_program_line(void);
+
+/* Returns the innermost line of the program of a site as a text, such as "app.py:7 in main", to be freed by the
+ * caller; NULL if it is unknown. Python's lock is not needed. */
+char *halstream_site_line(uint32_t site);
+
 /* Returns the stack of a number, innermost frame first: JSON, a list of
  * frameRecord of records.go, to be freed by the caller; NULL if it is unknown.
  * Python's lock is held. */

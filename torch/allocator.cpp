@@ -71,9 +71,17 @@ bool frees_in_order() {
   return asked;
 }
 
+// Frees and emptied caches look at no stream of a device that was lost: nothing runs there, and that is not theirs to
+// report.
+bool works(DeviceIndex device) {
+  char text[2] = "";
+  return core->device_failure(device, text, sizeof text) == HALSTREAM_OK && text[0] == 0;
+}
+
 // The runtime waits by itself for such work; the events let what listens know that the host has waited.
 void mark_uses(const Block& block) {
   auto& of = memory()[block.device];
+  if (!block.others.empty() && !works(block.device)) return;
   for (auto stream : block.others) {
     halstream_id event = 0;
     if (core->event_record_new(stream, 0, &event) != HALSTREAM_OK) continue;
@@ -96,7 +104,7 @@ void wait_for_uses(DeviceIndex device) {
   }
   for (auto [stream, event] : uses) {
     auto close = c10::make_scope_exit([event = event] { core->event_close(event); });
-    synchronize_event(event);
+    if (works(device)) synchronize_event(event);
   }
 }
 

@@ -69,7 +69,6 @@ class Copy {
   void write(const at::Tensor& tensor) {
     if (listening_) add_ranges(ranges_, tensor, HALSTREAM_WRITE);
   }
-  uint32_t site() const { return listening_ ? current_site() : 0; }
 
   at::Tensor& destination_;
   const at::Tensor& source_;
@@ -86,7 +85,7 @@ void Copy::within_devices() {
   if (from != to) check(core->stream_wait_stream(stream, other));
   read(source_);
   write(destination_);
-  enqueue(stream, task(cpu_alias(destination_), cpu_alias(source_)), ranges_, site());
+  enqueue(stream, task(cpu_alias(destination_), cpu_alias(source_)), ranges_, current_site());
   if (from != to) check(core->stream_wait_stream(other, stream));
 }
 
@@ -98,12 +97,12 @@ void Copy::to_device(bool non_blocking) {
     read(source_);
     host_waits("aten::copy_");
     auto blocking = task(to, source_.detach());
-    run_and_wait(stream, *blocking, ranges_, site());
+    run_and_wait(stream, *blocking, ranges_, current_site());
     return;
   }
   if (in_order(source_, destination_)) {
     read(source_);
-    enqueue(stream, task(to, in_place(source_)), ranges_, site());
+    enqueue(stream, task(to, in_place(source_)), ranges_, current_site());
     record(source_, stream);
     return;
   }
@@ -125,7 +124,7 @@ void Copy::to_device(bool non_blocking) {
       "a copy from pageable memory cannot be captured: every launch would copy what the tensor holds now; pin it, or copy "
       "before the capture");
   WithoutHostAccesses declared_above;
-  enqueue(stream, task(to, source_.clone()), ranges_, site());
+  enqueue(stream, task(to, source_.clone()), ranges_, current_site());
 }
 
 void Copy::to_host(bool non_blocking) {
@@ -133,7 +132,7 @@ void Copy::to_host(bool non_blocking) {
   read(source_);
   write(destination_);
   if (non_blocking && in_order(destination_, source_)) {
-    enqueue(stream, task(in_place(destination_), cpu_alias(source_)), ranges_, site());
+    enqueue(stream, task(in_place(destination_), cpu_alias(source_)), ranges_, current_site());
     record(destination_, stream);
     return;
   }
@@ -141,7 +140,7 @@ void Copy::to_host(bool non_blocking) {
   // nor CUDA documents that: the program may not rely on it.
   if (!non_blocking) host_waits("aten::copy_");
   auto blocking = task(destination_.detach(), cpu_alias(source_));
-  run_and_wait(stream, *blocking, ranges_, site(), non_blocking ? Wait::undocumented : Wait::documented);
+  run_and_wait(stream, *blocking, ranges_, current_site(), non_blocking ? Wait::undocumented : Wait::documented);
   if (non_blocking) note_pageable_copy(destination_, stream);
 }
 

@@ -17,13 +17,14 @@ static std::atomic<bool> process_is_ending{false};
 bool finished() noexcept { return process_is_ending.load(std::memory_order_acquire); }
 void finish() noexcept { process_is_ending.store(true, std::memory_order_release); }
 
-// cudaErrorAssert: what a CUDA kernel gives that finds wrong values; the context of the process survives here.
+// cudaErrorAssert: what a CUDA kernel gives that finds wrong values.
 static constexpr int32_t device_side_assert = 710;
 
 void raise_error(int code) {
   const char* text = core->error_text();
   std::string words = text != nullptr ? text : "";
   switch (code) {
+    case HALSTREAM_DEVICE_LOST:
     case HALSTREAM_FUNCTION_FAILED:
       throw c10::AcceleratorError(
           {__func__, __FILE__, static_cast<uint32_t>(__LINE__)}, device_side_assert,

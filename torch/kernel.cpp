@@ -297,7 +297,7 @@ static void already_run(Stack&, uint64_t) {}
 void Call::wait_for_results(Stack& results) {
   host_waits(op_.name);
   auto stream = current_stream(device_);
-  auto site = current_site();
+  auto site = listening_ ? current_site() : 0;
   run_and_wait(stream, *task_, ranges_, site);
   static const auto* copy_of_result = [] {
     auto handle = c10::Dispatcher::singleton().findSchemaOrThrow("aten::copy_", "");
@@ -335,7 +335,7 @@ void Call::run(Stack& results) {
     return;
   }
   push_results(results);
-  enqueue(current_stream(device_), std::move(task_), ranges_, listening_ ? current_site() : 0);
+  enqueue(current_stream(device_), std::move(task_), ranges_, current_site());
 }
 
 }  // namespace

@@ -61,10 +61,11 @@ Modules& modules() {
   return *all;
 }
 
-uint32_t site_of_python() {
-  if (!Py_IsInitialized()) return 0;
+// The whole stack, or the innermost line of the program only. A thread without Python's frames has no line.
+uint32_t site_of_python(bool whole) {
+  if (!Py_IsInitialized() || finished() || (!whole && PyGILState_GetThisThreadState() == nullptr)) return 0;
   auto state = PyGILState_Ensure();
-  auto site = core->site_here();
+  auto site = whole ? core->site_here() : core->line_here();
   PyGILState_Release(state);
   return site;
 }
@@ -92,7 +93,6 @@ const std::string& module_of_latest_site() {
 }
 
 uint32_t current_site() {
-  if (core->listening() == 0) return 0;
   if (auto node = torch::autograd::get_current_node()) {
     auto forward = forward_sites().get(node->thread_id(), node->sequence_nr());
     // Nodes that accumulate gradients come from no forward call: they follow the one that computed the gradient.
@@ -100,7 +100,7 @@ uint32_t current_site() {
     latest_module = latest_backward.module;
     return latest_backward.site;
   }
-  auto site = site_of_python();
+  auto site = site_of_python(core->listening() != 0);
   latest_module = running_module;
   auto next = at::sequence_number::peek();
   // The node of the running operator took its number just before the operator was dispatched to its kernel.

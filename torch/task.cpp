@@ -117,10 +117,11 @@ void enqueue(halstream_id stream, Task* task, const Ranges& ranges, uint32_t sit
   operation.size = sizeof operation;
   operation.name = task->op->name.c_str();
   operation.site = site;
+  operation.flags = HALSTREAM_LOSES_DEVICE;
   // Reports show the place of the forward call, so that the name has to say which of the two it is, and in which
   // module that call was made.
   std::string in_words;
-  if (site != 0) {
+  if (site != 0 && core->listening() != 0) {
     const auto& module = module_of_latest_site();
     in_words = task->op->name + (in_backward() ? " (backward)" : "") + (module.empty() ? "" : " in " + module);
     operation.name = in_words.c_str();

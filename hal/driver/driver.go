@@ -83,6 +83,20 @@ type Device interface {
 	Describe() string
 }
 
+// LosableDevice is implemented by devices that can fail for good.
+type LosableDevice interface {
+	// Lost returns the error that made the device useless, nil while it can be used. It
+	// never calls a vendor's library. Points of a lost device are reached.
+	Lost() *Error
+}
+
+// RecoverableDevice is implemented by devices that can be used again after they were lost.
+type RecoverableDevice interface {
+	LosableDevice
+	// Recover makes a lost device work again. What was pending when it was lost never runs.
+	Recover()
+}
+
 // StreamOptions says what kind of stream to make.
 type StreamOptions struct {
 	// Level is the priority, 0 the most urgent.

@@ -60,6 +60,9 @@ type Error struct {
 	Text string
 	// Token is the host function that failed, 0 for every other failure.
 	Token uint64
+	// Site is where the program enqueued the function with which a device was lost, 0 if
+	// that is not known.
+	Site uint32
 }
 
 // Error implements error.

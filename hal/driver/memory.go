@@ -60,7 +60,8 @@ type Native struct {
 // unless Stream.Native returns an error: then neither is.
 type NativeCall interface {
 	// Run runs it on the calling thread and returns its error, which the backend makes
-	// the stream's.
+	// the stream's. An error of kind DeviceLost is returned by devices that are a
+	// LosableDevice only: it makes the device of the stream lost.
 	Run() *Error
 	// Drop says that it will not run. It may be called with locks held.
 	Drop()

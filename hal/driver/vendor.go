@@ -40,10 +40,8 @@ type VendorDevice interface {
 	Stage(size uint64) (uint64, error)
 	// Unstage gives them back when no copy was enqueued.
 	Unstage(addr uint64)
-	// Lost returns the error that made the device useless for the rest of the
-	// process, nil while it can be used. It never calls the vendor's library.
-	// Points of a lost device are reached.
-	Lost() *Error
+	// A device of a vendor's library that was lost stays so for the rest of the process.
+	LosableDevice
 	// Fact returns a fact about the device as text: "uuid", "pci", "major",
 	// "minor", "processors", "warp", "clock_khz", "driver", "unified", "pools",
 	// "memops", or "attribute:N" by the vendor's number. It fails with NotSupported.

@@ -75,6 +75,8 @@ const (
 	Pair
 	// Loses: a device can be made to fail for good. Run finds that out itself.
 	Loses
+	// Recovers: a native function can make a device lost, and it can be used again.
+	Recovers
 )
 
 // Reasons maps a case, or all cases of a clause, to why it does not pass.
@@ -143,7 +145,7 @@ func Run(t *testing.T, b Backend) {
 	if b.Has &^= Pair; rt.Devices() > 1 {
 		b.Has |= Pair
 	}
-	if b.Has &^= Loses; b.Lose != nil {
+	if b.Has &^= Loses; b.Lose != nil || b.Has&Recovers != 0 {
 		b.Has |= Loses
 	}
 	var passed, lacking, never, broken int

@@ -25,6 +25,8 @@ type Device struct {
 	memory   memory
 	pinned   memory              // of the driver
 	backlog  prio.Queue[*Stream] // streams whose operation waits for a worker
+	// lost is the error of the function that made the device useless, nil while it works.
+	lost atomic.Pointer[driver.Error]
 }
 
 // Name implements driver.Device.
@@ -173,6 +175,22 @@ func (d *Device) Pending() int {
 	}
 	return n
 }
+
+// lose makes the device of s useless, and those of the launches that s is a branch of: what
+// has not started on them is dropped. The first error stays. The lock is held.
+func (s *Stream) lose(err *driver.Error) {
+	for p := s; p != nil; p = p.parent() {
+		if p.dev.lost.CompareAndSwap(nil, err) {
+			p.dev.abort()
+		}
+	}
+}
+
+// Lost implements driver.LosableDevice.
+func (d *Device) Lost() *driver.Error { return d.lost.Load() }
+
+// Recover implements driver.RecoverableDevice.
+func (d *Device) Recover() { d.lost.Store(nil) }
 
 // activate adds a stream to the list of those with work. The lock is held.
 func (d *Device) activate(s *Stream) {

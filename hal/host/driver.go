@@ -422,9 +422,10 @@ func (closed) Run() driver.Run                                      { return dri
 func (closed) Close()                                               {}
 
 var (
-	_ driver.Driver    = (*Driver)(nil)
-	_ driver.Simulator = (*Driver)(nil)
-	_ driver.Device    = (*Device)(nil)
-	_ driver.Stream    = (*Stream)(nil)
-	_ driver.Event     = (*Event)(nil)
+	_ driver.Driver            = (*Driver)(nil)
+	_ driver.Simulator         = (*Driver)(nil)
+	_ driver.Device            = (*Device)(nil)
+	_ driver.RecoverableDevice = (*Device)(nil)
+	_ driver.Stream            = (*Stream)(nil)
+	_ driver.Event             = (*Event)(nil)
 )

@@ -225,6 +225,12 @@ func (e *engine) run(s *Stream) {
 		return // of a scheduler that was closed: the stream was run without it
 	}
 	o := s.q.front()
+	if o.kind == opWait && o.on.dev != s.dev {
+		if err := o.on.dev.lost.Load(); err != nil { // what it waits for may not have run
+			s.lose(err)
+			o = s.q.front()
+		}
+	}
 	if e.following {
 		s.rareState().began = e.clock.Now()
 	}

@@ -511,7 +511,7 @@ func (s *Stream) abort() int {
 	if s.state == sched.Idle {
 		return 0
 	}
-	if s.awaited() {
+	if s.awaited() && s.dev.lost.Load() == nil { // else who waits gets the error of the device
 		s.fail(driver.Errorf(driver.Aborted, "synchronize", "the pending work of %s was dropped", s.title()))
 	}
 	rest := s.q.drop()
@@ -584,7 +584,7 @@ func (s *Stream) drop(w work) {
 		return
 	}
 	c.release()
-	if c.Waited {
+	if c.Waited && s.dev.lost.Load() == nil {
 		s.fail(driver.Errorf(driver.Aborted, "copy", "the pending work of %s was dropped", s.title()))
 	}
 }

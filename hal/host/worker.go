@@ -100,8 +100,12 @@ func (w *nativeWork) run() {
 	if w.Call == nil {
 		C.hs_native(C.uint64_t(w.Fn), C.uint64_t(w.Arg), (*C.int64_t)(unsafe.Pointer(&w.thread)))
 	} else if err := w.Call.Run(); err != nil {
-		w.stream.eng.Lock()
-		w.stream.fail(err) // before the operation counts as done
+		w.stream.eng.Lock() // before the operation counts as done
+		if err.Kind == driver.DeviceLost {
+			w.stream.lose(err)
+		} else {
+			w.stream.fail(err)
+		}
 		w.stream.eng.Unlock()
 	}
 	if w.After != nil {

@@ -35,6 +35,7 @@ const (
 	Foreign              // the devices are a vendor's, or not simulated here
 	Ended                // the runtime was closed
 	Captured             // a stream captures: calls on it become nodes of a graph
+	Lost                 // a native function has made a device useless: calls on it fail
 )
 
 // Stream are the words of one stream; see status.h, which has the same layout.

@@ -14,6 +14,8 @@
 #define HALSTREAM_FOREIGN 4
 /* The bit that says that a stream captures, as Captured in Go. */
 #define HALSTREAM_CAPTURED 16
+/* The bit that says that a device was lost, as Lost in Go. */
+#define HALSTREAM_LOST 32
 
 typedef struct halstream_status {
     uint64_t id;        /* of the open stream that they belong to, 0 for none */

@@ -13,6 +13,7 @@ func TestLayoutIsThatOfTheHeader(t *testing.T) {
 	require.EqualValues(t, 32, unsafe.Offsetof(Stream{}.Order))
 	require.EqualValues(t, 4, Foreign, "HALSTREAM_FOREIGN")
 	require.EqualValues(t, 16, Captured, "HALSTREAM_CAPTURED")
+	require.EqualValues(t, 32, Lost, "HALSTREAM_LOST")
 }
 
 // again frees words and takes new ones until they are the same.

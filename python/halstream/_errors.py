@@ -142,7 +142,10 @@ class OutOfMemoryError(HalError):
 
 
 class DeviceLostError(HalError):
-    """The device failed; the process must be restarted."""
+    """The device failed.
+
+    The process must be restarted, unless the device was lost to an operator: see `halstream.testing.recover`.
+    """
 
     kind = "device_lost"
 

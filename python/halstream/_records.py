@@ -32,6 +32,7 @@ __all__ = [
     "FrameRecord",
     "GraphRecord",
     "HeldRecord",
+    "LossRecord",
     "MadeRecord",
     "NearbyRecord",
     "NoteRecord",
@@ -173,6 +174,14 @@ class BlockRecord(TypedDict):
     start: int
     size: int
     device: int  #: ordinal, -1 for memory of the host
+
+
+class LossRecord(TypedDict):
+    """A device that was lost."""
+
+    device: int  #: ordinal
+    text: str  #: of the error
+    told: bool  #: the program knows of it
 
 
 class ChunkRecord(TypedDict):

@@ -39,6 +39,7 @@ from typing import Any
 
 import pytest
 
+from . import _native
 from ._core import _hostfunc
 from ._core._assertions import collect
 from ._errors import InvalidValueError
@@ -284,11 +285,31 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, None]:
         outcome = yield
         if isinstance(item, pytest.Function) and outcome.excinfo is None:
             _let_functions_end(before)
+    _recover(item, "call", outcome)
     if failed and outcome.excinfo is None:
         outcome.force_exception(failed[0])
     elif failed:
         text = item.repr_failure(pytest.ExceptionInfo.from_exception(failed[0]))
         item.add_report_section("call", "assertion on a stream", str(text))
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, Any, None]:
+    outcome = yield
+    _recover(item, "teardown", outcome)
+
+
+def _recover(item: pytest.Item, phase: str, outcome: Any) -> None:
+    """Let devices work again that a phase has lost to an operator; fail it with errors at which it did not look."""
+    if not _native.loaded():
+        return
+    from ._plugin.lost import recovered
+
+    text = recovered(phase)
+    if text and outcome.excinfo is None:
+        outcome.force_exception(pytest.fail.Exception(text, pytrace=False))
+    elif text:
+        item.add_report_section(phase, "device", text)
 
 
 def _let_functions_end(before: int) -> None:

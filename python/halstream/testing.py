@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from . import _native
 from ._core._base import reap, repr_after_fork
+from ._core._lost import recover
 from ._core._stream import Stream
 from ._notebook.record import record
 from ._records import OperationRecord, decode, ranges
@@ -15,7 +16,7 @@ from ._schedules.explore import Explored, explore
 from ._schedules.token import Token
 from ._stalls.leaks import report as leaks
 
-__all__ = ["Explored", "Gate", "Operation", "Schedule", "Token", "Trace", "explore", "leaks", "record", "schedule"]
+__all__ = ["Explored", "Gate", "Operation", "Schedule", "Token", "Trace", "explore", "leaks", "record", "recover", "schedule"]
 
 
 def __dir__() -> list[str]:

@@ -232,6 +232,42 @@ static PyObject *enqueue_failing(PyObject *self, PyObject *stream)
     return answer(api->enqueue(PyLong_AsLongLong(stream), &o));
 }
 
+/* A function with whose error the device is lost, enqueued at the line of the program that calls. */
+static PyObject *enqueue_losing(PyObject *self, PyObject *stream)
+{
+    (void)self;
+    halstream_operation o = operation(fail, &shared);
+    o.release = release;
+    o.flags = HALSTREAM_LOSES_DEVICE;
+    o.site = api->line_here();
+    return answer(api->enqueue(PyLong_AsLongLong(stream), &o));
+}
+
+static PyObject *device_failure(PyObject *self, PyObject *device)
+{
+    (void)self;
+    char text[256];
+    int code = api->device_failure((int32_t)PyLong_AsLong(device), text, sizeof text);
+    return code ? answer(code) : PyUnicode_FromString(text);
+}
+
+/* The codes of calls on a lost device, without a look at their texts: (enqueue, stream_query, stream_synchronize,
+ * event_query, event_record, block_new, device_synchronize, stream_new). */
+static PyObject *codes_of_lost(PyObject *self, PyObject *args)
+{
+    (void)self;
+    long long stream, event;
+    halstream_id made;
+    uint64_t address;
+    int done;
+    if (!PyArg_ParseTuple(args, "LL", &stream, &event)) return NULL;
+    halstream_operation o = operation(add, &shared);
+    return Py_BuildValue("(iiiiiiii)", api->enqueue(stream, &o), api->stream_query(stream, &done),
+                         api->stream_synchronize(stream, -1), api->event_query(event, &done),
+                         api->event_record(event, stream), api->block_new(stream, 64, &made, &address),
+                         api->device_synchronize(0, -1), api->stream_new(0, 0, 0, &made));
+}
+
 static PyObject *host_access(PyObject *self, PyObject *args)
 {
     (void)self;
@@ -335,7 +371,9 @@ static PyMethodDef methods[] = {
     {"many", many, METH_VARARGS, NULL}, {"synchronize", synchronize, METH_VARARGS, NULL},
     {"open_gate", open_gate, METH_O, NULL}, {"new_gate", new_gate, METH_O, NULL},
     {"new_event", new_event, METH_O, NULL}, {"enqueue", enqueue, METH_VARARGS, NULL},
-    {"enqueue_failing", enqueue_failing, METH_O, NULL}, {"host_access", host_access, METH_VARARGS, NULL},
+    {"enqueue_failing", enqueue_failing, METH_O, NULL}, {"enqueue_losing", enqueue_losing, METH_O, NULL},
+    {"device_failure", device_failure, METH_O, NULL}, {"codes_of_lost", codes_of_lost, METH_VARARGS, NULL},
+    {"host_access", host_access, METH_VARARGS, NULL},
     {"site_here", site_here, METH_NOARGS, NULL}, {"site_new", site_new, METH_VARARGS, NULL},
     {"listening", listening, METH_NOARGS, NULL}, {"generation", generation, METH_NOARGS, NULL},
     {"all_codes", all_codes, METH_O, NULL}, {"leave_threads", leave_threads, METH_O, NULL},

@@ -222,6 +222,12 @@ static inline bool words_idle(const halstream_status *w)
 
 static inline bool words_special(const halstream_status *w) { return __atomic_load_n(&w->special, __ATOMIC_ACQUIRE) != 0; }
 
+/* A device was lost: what is done there may have been dropped. Who has found that work is done asks afterwards. */
+static inline bool handles_lost(void)
+{
+    return (__atomic_load_n(*handles_calls.slow, __ATOMIC_ACQUIRE) & HALSTREAM_LOST) != 0;
+}
+
 /* A record that is made now stands for the operations that were enqueued so far, and for nothing else:
  * the legacy default stream does not come first. */
 static inline bool words_record_plain(const halstream_status *w)

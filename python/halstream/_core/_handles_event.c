@@ -114,7 +114,7 @@ int64_t event_expose(Event *e)
 
 int event_wait_on(Event *e, Stream *s)
 {
-    if (event_done(e) == 1) return 0;
+    if (event_done(e) == 1 && !handles_lost()) return 0;
     if (e->state == PLAIN)
         handles_calls.stream_wait_place(s->id, e->id, (int64_t)(uintptr_t)e->words, (int64_t)e->place);
     else
@@ -220,7 +220,7 @@ static PyObject *event_query(PyObject *self, PyObject *unused)
             if (id != 0) done = (int)handles_calls.event_query(id);
             if (PyErr_Occurred()) return handles_failed(self, "query", NULL);
         }
-        return PyBool_FromLong(done);
+        if (!handles_lost()) return PyBool_FromLong(done);
     }
     int64_t id = event_in_core(e);
     if (id != 0) {
@@ -234,7 +234,7 @@ static PyObject *event_synchronize(PyObject *self, PyObject *const *args, Py_ssi
 {
     Event *e = (Event *)self;
     if (n == 0 && keywords == NULL && e->state != EMPTY && handles_fast()) {
-        if (event_done(e) == 1) Py_RETURN_NONE;
+        if (event_done(e) == 1 && !handles_lost()) Py_RETURN_NONE;
         int64_t id = share(e);
         if (id != 0) handles_calls.event_sync(id, -1);
         if (!PyErr_Occurred()) Py_RETURN_NONE;

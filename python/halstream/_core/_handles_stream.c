@@ -116,7 +116,7 @@ static PyObject *stream_wait_stream(PyObject *self, PyObject *const *args, Py_ss
         PyObject_TypeCheck(args[0], handles_stream)) {
         const halstream_status *other = stream_fast((Stream *)args[0]);
         if (other != NULL) {
-            if (args[0] == self || words_idle(other)) Py_RETURN_NONE;
+            if (args[0] == self || (words_idle(other) && !handles_lost())) Py_RETURN_NONE;
             handles_calls.stream_wait_stream(((Stream *)self)->id, ((Stream *)args[0])->id);
             if (!PyErr_Occurred()) Py_RETURN_NONE;
             return handles_failed(self, "wait_stream", args[0]);
@@ -158,7 +158,7 @@ static PyObject *stream_query(PyObject *self, PyObject *unused)
     const halstream_status *w = stream_fast((Stream *)self);
     if (w != NULL) {
         bool idle = words_idle(w);
-        if (!words_special(w)) return PyBool_FromLong(idle);
+        if (!words_special(w) && !handles_lost()) return PyBool_FromLong(idle);
     } else if (((Stream *)self)->id > 0 && handles_core()) {
         long idle = (long)handles_calls.stream_query(((Stream *)self)->id);
         return PyErr_Occurred() ? handles_failed(self, "query", NULL) : PyBool_FromLong(idle);
@@ -170,7 +170,7 @@ static PyObject *stream_synchronize(PyObject *self, PyObject *const *args, Py_ss
 {
     const halstream_status *w = n == 0 && keywords == NULL ? stream_fast((Stream *)self) : NULL;
     if (w != NULL) {
-        if (words_idle(w) && !words_special(w)) Py_RETURN_NONE;
+        if (words_idle(w) && !words_special(w) && !handles_lost()) Py_RETURN_NONE;
         handles_calls.stream_sync(((Stream *)self)->id, -1);
         if (!PyErr_Occurred()) Py_RETURN_NONE;
         return handles_failed(self, "synchronize", NULL);

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from .. import _native, _sites
 from .._errors import ForkError, HalError
-from . import _assertions, _handles, _threads
+from . import _assertions, _handles, _lost, _threads
 from ._declared import Declared
 from ._declared import account as _account
 from ._unraisable import hook_args
@@ -398,3 +398,4 @@ def _at_exit() -> None:
             f"halstream: {left} operation(s) still pending 2 s after the program ended were dropped",
             file=sys.stderr,
         )
+    _lost.at_exit()

@@ -10,8 +10,9 @@ from types import TracebackType
 from typing import Any
 
 from .. import _native
+from .._core import _lost
 from .._core._base import drain
-from .._errors import HalError, NotReadyError, NotSupportedError, ScheduleError, WaitTimeoutError
+from .._errors import DeviceLostError, HalError, NotReadyError, NotSupportedError, ScheduleError, WaitTimeoutError
 from .._records import CallRecord, StepRecord, decode
 from .control import Control
 from .execution import Execution
@@ -120,6 +121,8 @@ class Schedule:
         ran = self._with_turns(execution(self.spec, full))
         try:
             settle(drop, limit)
+        except DeviceLostError:
+            raise
         except HalError:
             if strict:
                 raise
@@ -311,17 +314,21 @@ def settle(drop: bool, limit: float = DRAIN) -> None:
     ------
     WaitTimeoutError
         If it does not end within `limit` seconds; it was dropped then.
+    DeviceLostError
+        If a device was lost to an error of which the program was not told. It works again.
     """
-    wrong: BaseException | None = None
-    if not drop:
+    lost = _lost.recover()  # with an error that the program knows of, or that is told here
+    wrong: BaseException | None = DeviceLostError("; ".join(lost), operation="end schedule") if lost else None
+    if not drop and wrong is None:
         try:
             left = pending(limit)
             if left:
                 wrong = WaitTimeoutError(
                     f"work that was left does not end and was dropped: {left}", operation="end schedule"
                 )
-        except HalError as exc:  # a stall
+        except HalError as exc:  # a stall, or a device that was lost
             wrong = exc
+            _lost.recover()
     if drop or wrong is not None:
         for ordinal in _devices():
             _native.device_abort(ordinal)

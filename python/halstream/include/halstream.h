@@ -83,6 +83,13 @@ typedef struct halstream_range {
 enum { HALSTREAM_STREAM_NON_BLOCKING = 1 };
 enum { HALSTREAM_EVENT_TIMING = 1, HALSTREAM_EVENT_BLOCKING_SYNC = 2, HALSTREAM_EVENT_IPC = 4 };
 
+/* Flag of an operation that stands for a kernel: with an error of it its device is lost, as with
+ * an assertion in a kernel of CUDA, instead of an error of its stream. What has not started on the
+ * device is dropped, and from then on every call that enqueues, queries or waits there returns
+ * HALSTREAM_DEVICE_LOST with the name, the text and the site; so does one for a device that has
+ * waited for a lost one. Closing and freeing work. */
+enum { HALSTREAM_LOSES_DEVICE = 1 };
+
 /* A function in stream order. The struct itself, the ranges and the name are copied as
  * far as they are needed; the caller may free them after the call. */
 typedef struct halstream_operation {
@@ -90,7 +97,7 @@ typedef struct halstream_operation {
     const char *name; /* in reports and errors, UTF-8, as "aten::addmm"; NULL: a native function */
     uint32_t site;    /* where the program made the call: of site_here or site_new. 0: the place of
                          this call, if somebody listens and the thread holds Python's lock */
-    uint32_t flags;   /* 0 */
+    uint32_t flags;   /* 0 or HALSTREAM_LOSES_DEVICE */
     const halstream_range *ranges;
     size_t count; /* of ranges */
     /* Runs once, on a thread of the runtime without Python's lock; where the stream captures,
@@ -99,7 +106,8 @@ typedef struct halstream_operation {
      * number is an error of the stream, with the text that it wrote (UTF-8, `room` bytes
      * with the final 0): the next synchronize or query of the stream, or the next
      * synchronize of an event recorded behind it or of the device, returns
-     * HALSTREAM_FUNCTION_FAILED, once, with the name and the text. */
+     * HALSTREAM_FUNCTION_FAILED, once, with the name and the text. With HALSTREAM_LOSES_DEVICE
+     * it is an error of the device. */
     int (*run)(void *argument, char *text, size_t room);
     void *argument;
     /* Called exactly once, after run or, if the operation is dropped, instead of it; for a captured
@@ -137,7 +145,8 @@ typedef struct halstream_api {
     uint32_t unused;
 
     /* The text of the calling thread's latest error, "" without one; valid until the
-     * thread's next call that fails. */
+     * thread's next call that fails. Of a device that was lost the end of the process says
+     * so unless a thread has asked for the text. */
     const char *(*error_text)(void);
 
     /* Devices are numbered from 0. The first call opens the backend. */
@@ -213,6 +222,14 @@ typedef struct halstream_api {
     /* The number of the capture that the stream takes part in, 0 if it takes part in none; numbers
      * are not reused. While nothing captures, the stream is not looked at. */
     int (*stream_capture)(halstream_id stream, uint64_t *capture);
+
+    /* Writes the error with which the device was lost, "" while it works. It does
+     * not count as asked for by that. */
+    int (*device_failure)(int32_t device, char *text, size_t room);
+
+    /* The innermost line of the program on Python's stack, with its lock held, as a site; 0 without.
+     * It takes a part of the time of site_here, whose sites have the whole stack. */
+    uint32_t (*line_here)(void);
 } halstream_api;
 
 /* NULL if this library is older than the version that is asked for. */

@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from ... import _native
-from ..._errors import HalError
+from ..._errors import DeviceLostError, HalError
 
 __all__ = ["PRIORITIES", "bases", "executed", "raising"]
 
@@ -142,8 +142,12 @@ def raising(torch: Any, call: Callable[[], Any]) -> Any:
     try:
         return call()
     except HalError as exc:
-        text = _CAPTURE_TEXTS.get(exc.code or 0, "")
-        raise torch.AcceleratorError(f"CUDA error: {text}: {exc}" if text else f"CUDA error: {exc}") from None
+        lost = isinstance(exc, DeviceLostError)
+        text = "device-side assert triggered" if lost else _CAPTURE_TEXTS.get(exc.code or 0, "")
+        wrong = torch.AcceleratorError(f"CUDA error: {text}: {exc}" if text else f"CUDA error: {exc}")
+        if lost:
+            wrong.error_code = 710  # cudaErrorAssert, as the module has it
+        raise wrong from None
 
 
 def _flag(value: Any) -> bool:
