@@ -34,11 +34,10 @@ LAUNCHES = {
     "the same, pinned memory": "s.launch(k, 1, WORDS, pinned, 7, WORDS)",
     "an empty operation": "s.nop()",
 }
-#: Parts of a launch on a device, and what one takes that is not the usual one, which Python's code makes.
+#: Parts of a launch on a device.
 PARTS = {
-    "part: checked and packed": "packed(loaded, 1, WORDS, x, 7, WORDS)",
-    "part: the extension and the driver": "enqueue(s._id, loaded.function, modes, size, cells)",
-    "by way of Python's code": "s._launch(k, 1, WORDS, x, 7, WORDS)",
+    "part: checked and packed": "pack((x, 7, WORDS))",
+    "part: the extension and the driver": "enqueue(s._id, function, modes, size, cells)",
 }
 
 
@@ -60,11 +59,12 @@ def names() -> dict[str, Any]:
 def parts(env: dict[str, Any]) -> dict[str, Any]:
     """Return what the statements of `PARTS` use, once the kernel was launched."""
     from halstream._core import _handles
+    from halstream._kernel._packing import shape_of
 
-    loaded = env["k"]._loaded[0]
-    size, cells = _handles.packed(loaded, 1, WORDS, env["x"], 7, WORDS)
-    own = {"packed": _handles.packed, "enqueue": _handles.launch, "loaded": loaded}
-    return {**env, **own, "size": size, "cells": cells, "modes": env["k"]._packer.modes}
+    kernel = env["k"]
+    pack, shape = kernel._packer.pack, shape_of(kernel.name, 1, WORDS)
+    own = {"pack": pack, "enqueue": _handles.launch, "function": kernel._loaded[0].function}
+    return {**env, **own, "size": shape.packed, "cells": pack((env["x"], 7, WORDS)), "modes": kernel._packer.modes}
 
 
 def measured(statement: str, env: dict[str, Any]) -> dict[str, float]:

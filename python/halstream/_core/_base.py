@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, NoReturn, TypeVar
+from typing import Any, ClassVar, NoReturn
 
 from .. import _native
 from .._errors import KINDS, ForkError, WaitTimeoutError
@@ -27,10 +27,7 @@ __all__ = [
     "drain",
     "reap",
     "repr_after_fork",
-    "usual",
 ]
-
-C = TypeVar("C", bound=type)
 
 _PACKAGE = __name__.partition(".")[0] + "."
 
@@ -71,16 +68,6 @@ class Uncopied:
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise uncopied(self)
-
-
-def usual(name: str, signature: str) -> Callable[[C], C]:
-    """Return a decorator that puts a method in C in front of a class's own one, which a call takes longer than."""
-
-    def decorate(cls: C) -> C:
-        _handles.usual(cls, name, signature)
-        return cls
-
-    return decorate
 
 
 class Base:

@@ -11,7 +11,7 @@ from .._errors import ClosedError, HalError, InvalidValueError
 from .._records import NodeRecord, decode
 from .._runtime import Owner
 from . import _hostfunc
-from ._base import Uncopied, drain, repr_after_fork, usual
+from ._base import Uncopied, drain, repr_after_fork
 from ._device import Device, ordinal
 from ._node import Node, index_of, indices_of, nodes_of
 from ._picture import dot_text, draw
@@ -287,7 +287,6 @@ class Graph(Uncopied):
             _native.close(self._id)
 
 
-@usual("launch", "($self, stream)")
 class GraphExec(Uncopied):
     """An executable graph; made by `Graph.instantiate`.
 
@@ -330,15 +329,9 @@ class GraphExec(Uncopied):
         _checked(stream, Stream, "launch")
         try:
             _native.executable_launch(self._owner.ident, stream._id)
-        except HalError as exc:
-            self._launch_failed(exc, stream)
-
-    def _launch_failed(self, exc: Exception, stream: Stream) -> None:
-        """Launch again after an error of the core that may have gone, or raise what is right; called from C."""
-        if not isinstance(error := _native.error(exc), InvalidValueError):
-            raise error from None
-        drain()  # memory of the graph whose array was collected
-        _native.executable_launch(self._owner.ident, stream._id)
+        except InvalidValueError:
+            drain()  # memory of the graph whose array was collected
+            _native.executable_launch(self._owner.ident, stream._id)
 
     def upload(self, stream: Stream) -> None:
         """Prepare the next launch on a stream, so that it takes no longer than later ones. Nothing runs.

@@ -25,8 +25,7 @@
 
 static uint32_t not_loaded = 1, *slow = &not_loaded;
 halstream_calls handles_calls = {.slow = &slow};
-PyTypeObject *handles_stream, *handles_event, *handles_guard, *handles_entry, *handles_choices, *handles_memory,
-    *handles_pooled, *handles_array, *handles_kernel, *handles_loaded;
+PyTypeObject *handles_stream, *handles_event, *handles_guard, *handles_entry, *handles_choices, *handles_memory;
 #define DEFINE_NAME(name, text) PyObject *name_##name;
 HANDLES_NAMES(DEFINE_NAME)
 
@@ -215,31 +214,14 @@ static PyMethodDef functions[] = {
      "own($module, class, /)\n--\n\n"
      "Give a class descriptors of its own for the methods in C that it inherits, which makes their calls\n"
      "faster. To be called again when methods of its bases were exchanged.\n"},
-    {"usual", methods_usual, METH_VARARGS,
-     "usual($module, class, name, signature, /)\n--\n\n"
-     "Put a method in C in front of the one that a class has under a name; that one is what makes every\n"
-     "call that is not the usual case, and has an underscore before its name from now on.\n"},
-    {"owned", memory_owned, METH_O,
-     "owned($module, class, /)\n--\n\nSay which class owners have of memory that the package has allocated and may write.\n"},
-    {"era", launch_era, METH_O,
-     "era($module, era, /)\n--\n\nUse kernels only that were loaded in an era, an object that stands for it, from now on.\n"},
-    {"packed", (PyCFunction)(void (*)(void))launch_packed, METH_FASTCALL,
-     "packed($module, loaded, grid, block, /, *arguments)\n--\n\n"
-     "Return what the usual launch of a loaded kernel gives the core, the size and the arguments as bytes; None\n"
-     "for a launch that is not the usual one.\n"},
-    {"arrays", memory_arrays, METH_O, "arrays($module, class, /)\n--\n\nSay which class NumPy's arrays have.\n"},
-    {"copy", (PyCFunction)(void (*)(void))memory_copy, METH_FASTCALL,
-     "copy($module, stream, target, source, nbytes, code, /)\n--\n\n"
-     "Enqueue a copy of a NumPy array of so many bytes to an address, if its elements have the type of the\n"
-     "code; False, with nothing done, where that or anything else is to be looked at by Python's code.\n"},
     {"launch", (PyCFunction)(void (*)(void))memory_launch, METH_FASTCALL,
      "launch($module, stream, function, modes, size, arguments, /)\n--\n\n"
      "Enqueue a launch of a kernel: the ids of stream and function, and as bytes a letter for each argument, the\n"
      "size of the launch and the arguments. 1, with nothing done, if an argument's memory is not the stream's.\n"},
     {"owners", memory_owners, METH_VARARGS,
-     "owners($module, collected, lent, seen, dropped, /)\n--\n\n"
-     "Say where collected owners of memory leave their ids, what other libraries still use, and which blocks\n"
-     "functions see; `dropped` gets the ids instead while there are such blocks.\n"},
+     "owners($module, collected, seen, dropped, /)\n--\n\n"
+     "Say where collected owners of memory leave their ids, and which blocks functions see;\n"
+     " `dropped` gets the ids instead while there are such blocks.\n"},
     {"capsule", (PyCFunction)(void (*)(void))memory_capsule, METH_FASTCALL,
      "capsule($module, tensor, versioned, destructor, /)\n--\n\nReturn a capsule of DLPack for a tensor at an address.\n"},
     {"guards", guard_class, METH_O, "guards($module, class, /)\n--\n\nLet `stream` make objects of a class of guards.\n"},
@@ -252,20 +234,12 @@ static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT, "_handles", "The base classes of Stream and Event.", -1, functions, NULL, NULL, NULL, NULL,
 };
 
-static int add_subtype(PyObject *module, PyTypeObject **type, PyType_Spec *spec, PyTypeObject *base, const char *name)
+static int add_type(PyObject *module, PyTypeObject **type, PyType_Spec *spec, const char *name)
 {
-    PyObject *bases = PyTuple_Pack(1, base);
-    if (bases == NULL) return -1;
-    *type = (PyTypeObject *)PyType_FromSpecWithBases(spec, bases);
-    Py_DECREF(bases);
+    *type = (PyTypeObject *)PyType_FromSpec(spec);
     if (*type == NULL) return -1;
     Py_INCREF(*type);
     return PyModule_AddObject(module, name, (PyObject *)*type);
-}
-
-static int add_type(PyObject *module, PyTypeObject **type, PyType_Spec *spec, const char *name)
-{
-    return add_subtype(module, type, spec, &PyBaseObject_Type, name);
 }
 
 static int intern_names(void)
@@ -303,11 +277,7 @@ PyMODINIT_FUNC PyInit__handles(void)
         add_type(module, &handles_guard, &handles_guard_spec, "GuardBase") == 0 &&
         add_type(module, &handles_entry, &handles_entry_spec, "Entry") == 0 &&
         add_type(module, &handles_choices, &handles_choices_spec, "ChoicesBase") == 0 &&
-        add_type(module, &handles_memory, &handles_memory_spec, "MemoryBase") == 0 &&
-        add_subtype(module, &handles_pooled, &handles_pooled_spec, handles_memory, "PooledBase") == 0 &&
-        add_type(module, &handles_array, &handles_array_spec, "ArrayBase") == 0 &&
-        add_type(module, &handles_kernel, &handles_kernel_spec, "KernelBase") == 0 &&
-        add_type(module, &handles_loaded, &handles_loaded_spec, "LoadedBase") == 0)
+        add_type(module, &handles_memory, &handles_memory_spec, "MemoryBase") == 0)
         return module;
     Py_XDECREF(module);
     return NULL;

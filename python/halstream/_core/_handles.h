@@ -66,14 +66,6 @@ typedef struct {
     PyObject *weak;  /* weak references, NULL while there are none */
 } Memory;
 
-/* Typed memory. The objects are NULL until Python's code has given them. */
-typedef struct {
-    PyObject_HEAD
-    PyObject *memory, *shape, *dtype; /* the owner, a tuple of int, NumPy's dtype */
-    PyObject *plain; /* what fills and copies look at, or None; see Array._describe */
-    uint64_t ptr;    /* address of the first element */
-} Array;
-
 /* What was current before a guard was entered: a device and its stream, and the same of the
  * entered stream's device, if that is another one; NULL where there is nothing. */
 typedef struct {
@@ -81,25 +73,19 @@ typedef struct {
 } Before;
 
 extern PyTypeObject *handles_stream, *handles_event, *handles_guard, *handles_entry, *handles_choices,
-    *handles_memory, *handles_pooled, *handles_array, *handles_kernel, *handles_loaded;
-extern PyMethodDef handles_stream_methods[], handles_event_methods[], handles_guard_methods[], handles_pooled_methods[];
+    *handles_memory;
+extern PyMethodDef handles_stream_methods[], handles_event_methods[], handles_guard_methods[];
 extern PyType_Spec handles_stream_spec, handles_event_spec, handles_guard_spec, handles_entry_spec, handles_choices_spec,
-    handles_memory_spec, handles_pooled_spec, handles_array_spec, handles_kernel_spec, handles_loaded_spec;
+    handles_memory_spec;
 
 /* Names of attributes and methods, as strings that Python has interned: name_wait is "_wait". */
 #define HANDLES_NAMES(NAME)                                                                                            \
-    NAME(allocate, "_allocate") NAME(allocate_again, "_allocate_again") NAME(free, "_free") NAME(release, "_release") \
-    NAME(create, "_create_event") NAME(empty, "") NAME(enter, "_enter") NAME(get, "get") NAME(array_struct, "__array_struct__")                 \
+    NAME(create, "_create_event") NAME(empty, "") NAME(enter, "_enter") NAME(get, "get") \
     NAME(leave, "_leave") NAME(nop, "_nop") NAME(ordinal, "_ordinal") NAME(other, "_other_stream")                     \
     NAME(query, "_query") NAME(raise, "_raise") NAME(record, "_record") NAME(set, "set")                               \
     NAME(synchronize_event, "_synchronize_event") NAME(synchronize_stream, "_synchronize_stream")                      \
     NAME(wait, "_wait") NAME(wait_any, "_wait_any") NAME(wait_event, "_wait_event")                                    \
-    NAME(wait_stream, "_wait_stream") NAME(public_wait_event, "wait_event") NAME(public_wait_stream, "wait_stream")    \
-    NAME(launch, "_launch") NAME(launch_failed, "_launch_failed") NAME(fill, "_fill") NAME(fill_failed, "_fill_failed") \
-    NAME(memset_async, "_memset_async") NAME(keep, "_keep") NAME(owner, "_owner") NAME(ident, "ident")                 \
-    NAME(memory, "_memory") NAME(device, "device") NAME(stream_of, "_stream") NAME(plain, "_plain")                    \
-    NAME(shape, "shape") NAME(dtype, "dtype") NAME(ptr, "ptr") NAME(pointer, "_ptr") NAME(block, "_mem")                             \
-    NAME(itemsize, "itemsize") NAME(copy, "_copy_from_device_async") NAME(copy_failed, "_copy_failed")
+    NAME(wait_stream, "_wait_stream") NAME(public_wait_event, "wait_event") NAME(public_wait_stream, "wait_stream")
 #define DECLARE_NAME(name, text) extern PyObject *name_##name;
 HANDLES_NAMES(DECLARE_NAME)
 
@@ -114,24 +100,6 @@ PyObject *context_push(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *context_pop(PyObject *module, PyObject *stream);
 PyObject *guard_class(PyObject *module, PyObject *class);
 PyObject *methods_own(PyObject *module, PyObject *class);
-PyObject *methods_usual(PyObject *module, PyObject *args);
-/* The address of an array of the package that has so many bytes of a type, 0 for anything else. */
-uint64_t array_address(PyObject *array, unsigned long long nbytes, long code);
-/* The array that an object is, if it is of the package's own class, of no subclass, and the package owns its memory,
- * which was not freed; NULL for anything else. */
-Array *array_owned(PyObject *object);
-/* The bits of one element of a type, and their number of bytes; 0 if the value is not one that any element
- * of the type holds without a change, or the type has no such elements. */
-int array_element(PyObject *value, char kind, int size, uint64_t *bits);
-/* Address and size of an array of NumPy that is in one piece, in C's order, and not empty: 1; 0 for anything else,
- * -1 with an exception. Its elements have the type of a code, kind and size above it; 0 is any type. */
-int memory_numpy(PyObject *array, long code, bool written, uint64_t *address, uint64_t *nbytes);
-PyObject *stream_launch(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *keywords);
-PyObject *launch_packed(PyObject *module, PyObject *const *args, Py_ssize_t n);
-PyObject *launch_era(PyObject *module, PyObject *era);
-PyObject *memory_owned(PyObject *module, PyObject *class);
-PyObject *memory_arrays(PyObject *module, PyObject *class);
-PyObject *memory_copy(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *memory_launch(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *memory_owners(PyObject *module, PyObject *args);
 PyObject *memory_capsule(PyObject *module, PyObject *const *args, Py_ssize_t n);
@@ -144,9 +112,6 @@ Entry *entry_new(PyObject *key, PyObject *stream, PyObject *below, PyObject *res
 
 /* Calls self.NAME(*args, **keywords). */
 PyObject *handles_python(PyObject *self, PyObject *name, PyObject *const *args, Py_ssize_t n, PyObject *keywords);
-/* Gives the exception that is set to self.NAME(exception, argument), which raises what is right, or makes the call
- * again. Exceptions of handlers of signals stay. */
-PyObject *handles_answer(PyObject *self, PyObject *name, PyObject *argument);
 /* Gives the exception of a call of the core to self._raise, which raises what the object's class makes
  * of it. Other exceptions, of handlers of signals, stay. */
 PyObject *handles_failed(PyObject *self, const char *operation, PyObject *operand);

@@ -11,7 +11,6 @@ static PyMethodDef *definition_of(PyTypeObject *type, PyObject *name)
     PyMethodDef *m = PyType_IsSubtype(type, handles_stream)  ? handles_stream_methods
                      : PyType_IsSubtype(type, handles_event) ? handles_event_methods
                      : PyType_IsSubtype(type, handles_guard) ? handles_guard_methods
-                     : PyType_IsSubtype(type, handles_pooled) ? handles_pooled_methods
                                                              : NULL;
     for (; m != NULL && m->ml_name != NULL; m++)
         if (PyUnicode_CompareWithASCIIString(name, m->ml_name) == 0) return m;

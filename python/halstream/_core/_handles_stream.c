@@ -285,38 +285,6 @@ PyMethodDef handles_stream_methods[] = {
      "Enqueue an operation that does nothing.\n\n"
      "Raises\n------\n"
      "ClosedError\n    If the stream is closed.\n"},
-    {"launch", KEYWORDS(stream_launch),
-     "launch($self, kernel, grid, block, /, *args, shared=0, cooperative=False, cluster=None)\n--\n\n"
-     "Run a kernel in stream order, in its form for the stream's backend.\n\n"
-     "Parameters\n----------\n"
-     "kernel : Kernel\n"
-     "grid, block : int or tuple of 1 to 3 int\n"
-     "    Blocks of the launch and threads of a block, within the vendor's\n"
-     "    limits on every device.\n"
-     "*args\n"
-     "    As the kernel declares them: numbers for scalars; for pointers an\n"
-     "    `Array` of the stream's device, a NumPy array in pinned memory, or\n"
-     "    None. Their memory lives until the kernel has run.\n"
-     "shared : int, default 0\n"
-     "    Bytes of dynamic shared memory of each block, also more than the\n"
-     "    48 KiB that a CUDA program must ask for with an attribute. A host\n"
-     "    form is not given any.\n"
-     "cooperative : bool, default False\n"
-     "    Whether all blocks must run at the same time, as a grid-wide\n"
-     "    barrier needs; a launch of more blocks than fit is refused.\n"
-     "cluster : int or tuple of 1 to 3 int, optional\n"
-     "    Blocks of a cluster, which share memory on a device of compute\n"
-     "    capability 9.0 or above; at most 8, and each dimension divides\n"
-     "    that of the grid.\n\n"
-     "Raises\n------\n"
-     "KernelArgumentError\n    If the count, a dtype or the size of the launch does not fit.\n"
-     "WrongDeviceError\n    If an array is on another device.\n"
-     "NotSupportedError\n    If the kernel has no form for this backend.\n"
-     "CompileError\n    If its CUDA form has errors, at the first launch on a device.\n\n"
-     "Notes\n-----\n"
-     "Contract M11, K1, K2. A Python host form that raises gives its exception\n"
-     "to the stream's next `synchronize`; a CUDA form that faults loses the\n"
-     "device (`DeviceLostError`).\n"},
     {"__enter__", stream_enter, METH_NOARGS, "__enter__($self)\n--\n\nMake the stream and its device current.\n"},
     {"__exit__", (PyCFunction)(void (*)(void))stream_exit, METH_FASTCALL,
      "__exit__($self, *exc_info)\n--\n\nRestore what was current before.\n"},

@@ -158,8 +158,7 @@ class Work(Base):
         if not isinstance(function, int) or not isinstance(argument, (int, type(None))):
             _hostfunc.hold(self, function, argument)
 
-    # The class in C calls this for a launch that is not the usual one; that is made there, without this.
-    def _launch(
+    def launch(
         self,
         kernel: Kernel,
         grid: Any,
@@ -170,6 +169,47 @@ class Work(Base):
         cooperative: bool = False,
         cluster: Any = None,
     ) -> None:
+        """Run a kernel in stream order, in its form for the stream's backend.
+
+        Parameters
+        ----------
+        kernel : Kernel
+        grid, block : int or tuple of 1 to 3 int
+            Blocks of the launch and threads of a block, within the vendor's
+            limits on every device.
+        *args
+            As the kernel declares them: numbers for scalars; for pointers an
+            `Array` of the stream's device, a NumPy array in pinned memory, or
+            None. Their memory lives until the kernel has run.
+        shared : int, default 0
+            Bytes of dynamic shared memory of each block, also more than the
+            48 KiB that a CUDA program must ask for with an attribute. A host
+            form is not given any.
+        cooperative : bool, default False
+            Whether all blocks must run at the same time, as a grid-wide
+            barrier needs; a launch of more blocks than fit is refused.
+        cluster : int or tuple of 1 to 3 int, optional
+            Blocks of a cluster, which share memory on a device of compute
+            capability 9.0 or above; at most 8, and each dimension divides
+            that of the grid.
+
+        Raises
+        ------
+        KernelArgumentError
+            If the count, a dtype or the size of the launch does not fit.
+        WrongDeviceError
+            If an array is on another device.
+        NotSupportedError
+            If the kernel has no form for this backend.
+        CompileError
+            If its CUDA form has errors, at the first launch on a device.
+
+        Notes
+        -----
+        Contract M11, K1, K2. A Python host form that raises gives its exception
+        to the stream's next `synchronize`; a CUDA form that faults loses the
+        device (`DeviceLostError`).
+        """
         enqueue = getattr(kernel, "_launch", None)
         if enqueue is None:
             raise TypeError(f"launch() takes a Kernel, not {type(kernel).__name__}")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _memory, _native
-from .._core import _handles, _hostfunc
+from .._core import _hostfunc
 from .._core._device import Device, ordinal
 from .._core._interop import backend_name
 from .._core._work import native_address
@@ -30,7 +30,7 @@ __all__ = ["Kernel", "Parameter"]
 Arguments = tuple[list[Any], list[Any], list[Any]]
 
 
-class Kernel(_handles.KernelBase):
+class Kernel:
     """A computation that `Stream.launch` runs, with a form for each kind of device.
 
     Parameters
@@ -100,7 +100,7 @@ class Kernel(_handles.KernelBase):
             raise TypeError(f"host= is a function or a native function, not {type(host).__name__}")
         self._compiled: dict[tuple[str, int], Compiled] = {}  # by architecture and driver
         self._packer = Packer(self.parameters)
-        self._loaded: dict[int, Loaded] = {}  # by device; the class in C looks into it
+        self._loaded: dict[int, Loaded] = {}  # by device
 
     @property
     def forms(self) -> tuple[str, ...]:
@@ -206,10 +206,7 @@ class Kernel(_handles.KernelBase):
     def _launch(
         self, stream: Work, grid: Any, block: Any, args: tuple[Any, ...], options: tuple[Any, ...] = ()
     ) -> None:
-        """Enqueue a launch; options are the bytes of shared memory, whether it is cooperative, and a cluster.
-
-        The usual launch of a kernel that the device has does not come here: the class in C makes it.
-        """
+        """Enqueue a launch; options are the bytes of shared memory, whether it is cooperative, and a cluster."""
         shape = shape_of(self.name, grid, block)
         if options:
             shape = shape.with_options(self.name, *options)

@@ -6,7 +6,7 @@ import contextlib
 import re
 import threading
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _memory, _native
 from .._core import _handles, _hostfunc
@@ -35,10 +35,13 @@ _BINARY = "hex:"
 _enqueue = _handles.launch
 
 
-class Loaded(_handles.LoadedBase):
-    """A kernel in the memory of a device, with what the usual launch of it looks at, which is written in C."""
+class Loaded(NamedTuple):
+    """A kernel in the memory of a device."""
 
-    __slots__ = ()
+    function: int  #: the extension's id of it
+    threads: int  #: that a block of it may have on the device
+    shared: int  #: bytes of dynamic shared memory that a block may have there
+    era: object  #: of the backend that loaded it
 
     def launch(self, kernel: Kernel, stream: Work, shape: Shape, args: tuple[Any, ...]) -> bool:
         """Enqueue a launch with arguments of common kinds; for others do nothing and return False.
@@ -72,7 +75,6 @@ class _Cache:
         self.lock = threading.Lock()
         self.modules: dict[tuple[int, bytes], int] = {}
         self.era = object()
-        _handles.era(self.era)
 
 
 _cache = _Cache()
@@ -178,7 +180,7 @@ def _function(kernel: Kernel, ordinal: int, program: _nvrtc.Compiled) -> Loaded:
     function = int(_native.module_function(module, program.entry))
     _check_parameters(kernel, _native.function_parameters(function))
     threads, shared = int(_native.function_threads(function)), int(_native.function_shared(function))
-    return Loaded(function, threads, shared, era, kernel._packer.modes, kernel._packer.types)
+    return Loaded(function, threads, shared, era)
 
 
 def _check_parameters(kernel: Kernel, sizes: str) -> None:
@@ -236,7 +238,6 @@ def forget() -> None:
     """Unload the modules (change of backend)."""
     with _cache.lock:
         modules, _cache.modules, _cache.era = list(_cache.modules.values()), {}, object()
-        _handles.era(_cache.era)
     for module in modules:
         with contextlib.suppress(HalError):  # the backend may be closed already
             _native.close(module)

@@ -171,15 +171,10 @@ class Packer:
         Returns a tuple of arguments in `CELL` bytes each;
         None if one is unusual. Of an array that is its address and its size.
         Whether a device can use the memory there is not checked.
-    types : tuple of tuple
-        For each parameter kind and size of its type in one number, as the class
-        in C takes it, and NumPy's class of a scalar or the dtype behind a
-        pointer; ``(0, None)`` where that class does not pack it.
     """
 
     def __init__(self, parameters: Sequence[Parameter]) -> None:
         self.modes = "".join(_MODES[p.direction] for p in parameters).encode()
-        self.types = tuple(map(_type, parameters))
         formats = [_format(p) for p in parameters]
         # With a type that struct does not have, which is rare, nothing is usual.
         self.pack: Callable[[tuple[Any, ...]], bytes | None] = (
@@ -271,12 +266,6 @@ def _other_array(value: Any, dtype: Any, written: bool) -> tuple[int, int] | Non
     if not size or (dtype is not None and value.dtype != dtype):
         return None
     return value.__array_interface__["data"][0], size
-
-
-def _type(p: Parameter) -> tuple[int, Any]:
-    if p.dtype is None or not (p.pointer or p.dtype.name in _FORMATS):
-        return 0, None
-    return ord(p.dtype.kind) | p.dtype.itemsize << 8, p.dtype if p.pointer else p.dtype.type
 
 
 def _format(p: Parameter) -> str:

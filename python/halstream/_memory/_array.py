@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 
 from .. import _native
-from .._core import _handles, _hostfunc, _lookup
-from .._core._base import repr_after_fork, usual
+from .._core import _hostfunc, _lookup
+from .._core._base import repr_after_fork
 from .._core._declared import account
 from .._core._device import Device, ordinal
 from .._core._lookup import PINNED
 from .._core._stream import Stream
 from .._errors import InvalidValueError, NotSupportedError
 from . import _copies
-from ._blocks import DeviceMemory, Memory, OwnedMemory, PooledMemory
+from ._blocks import DeviceMemory, Memory, PooledMemory
 from ._exchange import Exchange
 from ._pinned import pinned_empty
 from ._values import element_bytes, shape_of, view
@@ -25,8 +25,7 @@ from ._values import element_bytes, shape_of, view
 __all__ = ["Array", "asarray", "empty", "pinned_empty", "zeros"]
 
 
-@usual("fill", "($self, value, stream=None)")
-class Array(_handles.ArrayBase, Exchange):
+class Array(Exchange):
     """A block of device memory with a shape and a dtype, contiguous in C order.
 
     Made by `empty`, `zeros` and `asarray`. It is no tensor: it can be filled,
@@ -40,7 +39,7 @@ class Array(_handles.ArrayBase, Exchange):
         Address on the device.
     """
 
-    __slots__ = ("__weakref__", "_host", "_seen")
+    __slots__ = ("__weakref__", "_host", "_memory", "_seen", "dtype", "ptr", "shape")
 
     def __init__(self, memory: Memory, ptr: int, shape: tuple[int, ...], dtype: Any) -> None:
         if not isinstance(memory, Memory) or not isinstance(shape, tuple):
@@ -51,9 +50,6 @@ class Array(_handles.ArrayBase, Exchange):
         self.dtype: Any = dtype
         self._host: Any = None
         self._seen: Any = None
-        # Shape, dtype, size in bytes and code of the type, where nothing else says whether the array
-        # may be copied to.
-        self._plain: tuple[Any, Any, int, int] | None = None
 
     # -- description ------------------------------------------------------
 
@@ -150,15 +146,6 @@ class Array(_handles.ArrayBase, Exchange):
         InvalidValueError
             If the sizes or the dtypes differ, or the array is read-only.
         """
-        plain = self._plain
-        if plain is None:
-            plain = self._describe()
-        if plain is not None and plain[0] is self.shape and plain[1] is self.dtype:
-            try:
-                if _handles.copy(stream, self.ptr, source, plain[2], plain[3]):
-                    return
-            except BaseException as exc:
-                _copies.raise_failed(stream, exc, "copy", source)
         self._check_writable()
         self._check(source, "source")
         address, _ = _lookup.address_of(source)
@@ -177,7 +164,6 @@ class Array(_handles.ArrayBase, Exchange):
 
     def fill(self, value: Any, stream: Stream | None = None) -> None:
         """Enqueue a fill of every element with a value of the array's dtype."""
-        self._describe()  # what the usual case, which is written in C, looks at
         self._check_writable()
         element = element_bytes(value, self.dtype)
         stream = self._used(self._stream(stream))
@@ -191,10 +177,6 @@ class Array(_handles.ArrayBase, Exchange):
             host[...] = value
             # Not a copy of the program's: between pinned blocks that would wait (M5).
             _copies.copy_as(_copies.FILLING, stream, self.ptr, host.ctypes.data, self.nbytes)
-
-    def _fill_failed(self, exc: Exception, stream: Stream | None) -> None:
-        """Raise what is right for an error of the core; called from C."""
-        raise _copies.failed(self._stream(stream), exc, "fill") from None
 
     def free(self, stream: Stream | None = None) -> None:
         """Free the memory of the array, and of all arrays that are parts of it, instead of with the last of them.
@@ -247,7 +229,7 @@ class Array(_handles.ArrayBase, Exchange):
     def _used(self, stream: Stream, other: Any = None) -> Stream:
         """Note for another library's memory, here or in `other`, that work of a stream is on it."""
         for array in (self, other):
-            if isinstance(array, Array) and array._describe() is None and array._memory.foreign:
+            if isinstance(array, Array) and array._memory.foreign:
                 if not array._memory.ptr:
                     raise InvalidValueError("the array's memory was given back to its owner")
                 array._memory.record_stream(stream)
@@ -274,13 +256,6 @@ class Array(_handles.ArrayBase, Exchange):
         if nbytes != self.nbytes:
             raise InvalidValueError(f"the {role} has {nbytes} bytes, the array {self.nbytes}")
 
-    def _describe(self) -> tuple[Any, Any, int, int] | None:
-        """Return what `_plain` keeps, None for memory of others and for types that a kind and a size do not name."""
-        dtype = self.dtype
-        if isinstance(self._memory, OwnedMemory) and dtype.kind in "biufc" and dtype.isnative:
-            self._plain = self.shape, dtype, self.nbytes, ord(dtype.kind) | dtype.itemsize << 8
-        return self._plain
-
     def _as_host(self) -> Any:
         """Return the memory as NumPy sees it; on a vendor device the host cannot see it."""
         if self._host is None:
@@ -304,9 +279,6 @@ class Array(_handles.ArrayBase, Exchange):
         if self._seen is None:
             self._seen = view(None, self.ptr, self.shape, self.dtype)
         return self._seen
-
-
-_handles.arrays(np.ndarray)
 
 
 def empty(shape: Any, dtype: Any = float, device: Any = None, stream: Stream | None = None) -> Array:

@@ -62,16 +62,11 @@ def allocate(device: int, make: Callable[..., int], *args: Any) -> int:
     try:
         return make(*args)
     except RuntimeError as exc:
-        return _again(exc, device, make, *args)
-
-
-def _again(exc: RuntimeError, device: int, make: Callable[..., int], *args: Any) -> int:
-    """Return what a second call of `make` returns, if memory was short and functions are pending; else raise."""
-    error = _native.error(exc)
-    if not isinstance(error, OutOfMemoryError) or not _hostfunc.pending():
-        raise error from None
-    _native.mem_await_calls(device)
-    drain()
+        error = _native.error(exc)
+        if not isinstance(error, OutOfMemoryError) or not _hostfunc.pending():
+            raise error from None
+        _native.mem_await_calls(device)
+        drain()
     try:
         return make(*args)
     except RuntimeError as exc:
@@ -111,7 +106,7 @@ def _collect(ident: int) -> None:
         reap.append(-ident)
 
 
-_handles.owners(reap, lent, _holds, _collect)
+_handles.owners(reap, _holds, _collect)
 
 
 class Memory(_handles.MemoryBase, Exchange):
@@ -228,9 +223,6 @@ class OwnedMemory(Memory):
         return True
 
 
-_handles.owned(OwnedMemory)
-
-
 class DeviceMemory(OwnedMemory):
     """Memory of a device.
 
@@ -262,7 +254,7 @@ class DeviceMemory(OwnedMemory):
         self._adopt(allocate(self.device, _block_new, self.device, self.nbytes))
 
 
-class PooledMemory(_handles.PooledBase, OwnedMemory):
+class PooledMemory(OwnedMemory):
     """Memory of a device in the order of a stream: work enqueued there later may use it.
 
     Freed at the point that the stream has reached at the call of `free`. Work
@@ -284,39 +276,31 @@ class PooledMemory(_handles.PooledBase, OwnedMemory):
     Contract M7, M16, M22.
     """
 
-    __slots__ = ()
+    __slots__ = ("device", "stream")
     _release = RELEASE_REUSABLE
 
-    stream: Stream
-
-    # The class in C calls these where it does not have the whole of a call.
-
-    def _allocate(self, nbytes: int) -> None:
-        """Allocate on `stream`, with all that may have to be done before."""
+    def __init__(self, nbytes: int, stream: Stream) -> None:
+        if self.ptr:  # it is made again
+            _collect(self._id)
         self.ptr = 0
-        stream = self.stream
+        self.stream = stream
         self.device = stream._ordinal
-        if reap or lent:
-            drain()
-        nbytes = checked_size(nbytes)
+        self.nbytes = checked_size(nbytes)
         try:
-            ident = allocate(self.device, _block_new_async, stream._id, nbytes, self._release)
+            self._adopt(allocate(self.device, _block_new_async, stream._id, self.nbytes, self._release))
         except RuntimeError as exc:
             raise stream._fail(exc, "allocate") from None
-        self.nbytes = nbytes
-        self._adopt(ident)
 
-    def _allocate_again(self, exc: RuntimeError, nbytes: int) -> None:
-        """Raise what an allocation of the class in C raised, unless memory was short and functions are pending."""
-        stream = self.stream
-        try:
-            ident = _again(exc, self.device, _block_new_async, stream._id, nbytes, self._release)
-        except RuntimeError as error:
-            raise stream._fail(error, "allocate") from None
-        self.nbytes = nbytes
-        self._adopt(ident)
+    def free(self, stream: Stream | None = None) -> None:
+        """Give it back at the point that a stream (None: its own) has reached.
 
-    def _free(self, stream: Stream | None = None) -> None:
+        Raises
+        ------
+        BufferError
+            If another library uses the memory, which it got through DLPack.
+        InvalidValueError
+            If the stream is on another device.
+        """
         if lent:
             check_not_lent(self)
         if self.ptr:
@@ -342,10 +326,6 @@ class TrackedMemory(PooledMemory):
 
     __slots__ = ()
     _release = RELEASE_TRACKED
-
-
-for _class in (PooledMemory, TrackedMemory):
-    _handles.own(_class)
 
 
 class PinnedMemory(Memory):

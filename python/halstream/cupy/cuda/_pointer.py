@@ -7,10 +7,8 @@ from functools import partial
 from typing import Any
 
 from ... import _memory
-from ..._core import _current, _hostfunc
-from ..._core._base import usual
+from ..._core import _current
 from ..._dialects._adapt import raising
-from ..._memory import _copies
 from . import _copies as runtime
 from ._blocks import BaseMemory, concrete, stream_of
 from ._captured import keep_captured, refuse_captured
@@ -39,8 +37,6 @@ def _is_pointer(mem: Any, name: str) -> MemoryPointer:
     return mem
 
 
-@usual("copy_from_device_async", "($self, src, size, stream=None)")
-@usual("memset_async", "($self, value, size, stream=None)")
 class MemoryPointer:
     """cupy.cuda.MemoryPointer (14.2.0).
 
@@ -178,23 +174,6 @@ class MemoryPointer:
         where = stream_of(stream)
         _fill(where, self._ptr, intptr(value) & 0xFF, 1, size_t(size))
         keep_captured(where, self._mem)
-
-    def _fill_failed(self, exc: Exception, stream: Any) -> None:
-        """Raise what is right for an error of the core; called from C."""
-        _raise_failed(stream, exc, "fill")
-
-    def _copy_failed(self, exc: Exception, stream: Any) -> None:
-        """Raise what is right for an error of the core; called from C."""
-        _raise_failed(stream, exc, "copy")
-
-    def _keep(self, stream: Any) -> None:
-        """Have the graph that a stream captures keep the memory; called from C."""
-        _hostfunc.hold(stream, self._mem)
-
-
-@raising(ERRORS)
-def _raise_failed(stream: Any, exc: Exception, operation: str) -> None:
-    raise _copies.failed(stream, exc, operation) from None
 
 
 MemoryPointer.__module__ = "halstream.cupy.cuda.memory"

@@ -8,7 +8,7 @@ from typing import Any
 from ... import _core as core
 from ... import _native
 from ..._core import _current
-from ..._core._base import Uncopied, usual
+from ..._core._base import Uncopied
 from ..._core._graph import Graph as _CoreGraph
 from ..._core._graph import GraphExec
 from ..._runtime import Owner
@@ -18,7 +18,6 @@ from ._errors import not_built as _not_built
 __all__ = ["Graph"]
 
 
-@usual("launch", "($self, stream=None)")
 class Graph(Uncopied):
     """cupy.cuda.Graph (14.2.0): an executable of what a stream has captured.
 
@@ -55,10 +54,6 @@ class Graph(Uncopied):
             _native.raw("executable_launch")(self._run._owner.ident, _id(stream))
         except RuntimeError as exc:
             raise _native.error(exc, ERRORS) from None
-
-    def _launch_failed(self, exc: Exception, stream: Any) -> None:
-        """Raise what is right for an error of the core; called from C."""
-        raise _native.error(exc, ERRORS) from None
 
     def upload(self, stream: Any = None) -> None:
         """Prepare the next launch on a stream, by default the current one, which is not to capture."""

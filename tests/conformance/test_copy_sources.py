@@ -1,38 +1,16 @@
-"""Calls about memory that C answers without Python's code: the same results and errors as Python's."""
+"""What an array is copied from: NumPy's arrays, buffers and other arrays, and what is refused."""
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator
 from typing import Any
 
 import halstream as hs
 import numpy as np
 import pytest
-from halstream._core import _handles
 
 pytestmark = pytest.mark.usefixtures("backend")
 
 SIZE = 64
-
-
-@pytest.fixture
-def taken(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
-    """Return what C answered about copies: True if it made one, False if Python's code has to."""
-    answers: list[Any] = []
-
-    def watch(name: str) -> None:
-        original = getattr(_handles, name)
-
-        def call(*args: Any) -> Any:
-            answers.append(original(*args))
-            return answers[-1]
-
-        monkeypatch.setattr(_handles, name, call)
-
-    watch("copy")
-    yield answers
-    gc.collect()
 
 
 def pinned(dtype: Any = np.uint8, size: int = SIZE) -> Any:
@@ -42,29 +20,26 @@ def pinned(dtype: Any = np.uint8, size: int = SIZE) -> Any:
 
 
 @pytest.mark.parametrize("dtype", ["u1", "i4", "i8", "f4", "f8", "c16", "?"])
-def test_M3_a_copy_of_a_numpy_array_is_made_in_c(taken: list[Any], dtype: str) -> None:
+def test_M3_a_copy_of_a_numpy_array_has_its_bytes(dtype: str) -> None:
     s, source = hs.Stream(), pinned(dtype)
     target = hs.empty(SIZE, dtype)
     target.copy_from(source, s)
-    assert taken == [True]
     assert (target.numpy(s) == source).all()
 
 
-def test_M3_pageable_memory_may_change_after_the_copy(taken: list[Any]) -> None:
+def test_M3_pageable_memory_may_change_after_the_copy() -> None:
     s, source = hs.Stream(), np.arange(SIZE, dtype=np.uint8)
     target, gate = hs.empty(SIZE, np.uint8), hs.testing.Gate(s)
     target.copy_from(source, s)
-    assert taken == [True]
     source[:] = 255
     gate.open()
     assert (target.numpy(s) == np.arange(SIZE)).all()
 
 
-def test_M3_arrays_in_one_piece_and_in_order_of_fortran(taken: list[Any]) -> None:
+def test_M3_arrays_in_one_piece_and_in_order_of_fortran() -> None:
     s, source = hs.Stream(), np.asfortranarray(np.arange(12, dtype=np.int32).reshape(3, 4))
     target = hs.empty((3, 4), np.int32)
     target.copy_from(source, s)
-    assert taken == [True]
     assert (target.numpy(s).ravel() == source.ravel(order="K")).all()
 
 
@@ -80,20 +55,18 @@ class Subclass(np.ndarray):
         pytest.param(memoryview(bytes(range(SIZE))), id="memoryview"),
     ],
 )
-def test_M3_other_sources_are_copied_by_python(taken: list[Any], source: Any) -> None:
+def test_M3_other_sources_are_copied(source: Any) -> None:
     s, target = hs.Stream(), hs.empty(SIZE, np.uint8)
     target.copy_from(source, s)
-    assert taken == [False]
     assert (target.numpy(s) == np.arange(SIZE)).all()
 
 
-def test_M3_a_copy_on_the_current_stream_is_pythons_and_one_of_an_array_is_made_in_c(taken: list[Any]) -> None:
+def test_M3_a_copy_is_on_the_current_stream_or_from_an_array() -> None:
     s, target = hs.Stream(), hs.empty(SIZE, np.uint8)
     with s:
         target.copy_from(pinned())
     other = hs.empty(SIZE, np.uint8)
     other.copy_from(target, s)
-    assert taken == [False, True]
     assert (other.numpy(s) == np.arange(SIZE)).all()
 
 
@@ -107,21 +80,19 @@ def test_M3_a_copy_on_the_current_stream_is_pythons_and_one_of_an_array_is_made_
         pytest.param(np.zeros(2 * SIZE, "u1")[::2], "one piece", id="strides"),
     ],
 )
-def test_M5_a_source_that_does_not_fit_is_an_error(taken: list[Any], source: Any, text: str) -> None:
+def test_M5_a_source_that_does_not_fit_is_an_error(source: Any, text: str) -> None:
     target = hs.empty(SIZE, np.uint8)
     with pytest.raises(hs.InvalidValueError, match=text):
         target.copy_from(source, hs.Stream())
-    assert taken == [False]
 
 
-def test_M5_numbers_in_the_other_order_of_bytes_are_an_error(taken: list[Any]) -> None:
+def test_M5_numbers_in_the_other_order_of_bytes_are_an_error() -> None:
     target, s = hs.empty(SIZE, np.int32), hs.Stream()
     with pytest.raises(hs.InvalidValueError, match="dtype"):
         target.copy_from(np.zeros(SIZE, np.dtype(np.int32).newbyteorder()), s)
     swapped = hs.empty(SIZE, np.dtype(np.int32).newbyteorder())
     with pytest.raises(hs.InvalidValueError, match="dtype"):
         swapped.copy_from(np.zeros(SIZE, np.int32), s)
-    assert taken == [False]
 
 
 def test_M5_a_shape_or_a_type_that_was_assigned_counts() -> None:
@@ -136,7 +107,7 @@ def test_M5_a_shape_or_a_type_that_was_assigned_counts() -> None:
         target.copy_from(pinned(size=SIZE // 2), s)
 
 
-def test_M5_a_copy_to_memory_that_was_freed_is_an_error(taken: list[Any]) -> None:
+def test_M5_a_copy_to_memory_that_was_freed_is_an_error() -> None:
     target, s = hs.empty(SIZE, np.uint8), hs.Stream()
     target._memory.free()
     with pytest.raises(hs.InvalidValueError):
@@ -146,17 +117,3 @@ def test_M5_a_copy_to_memory_that_was_freed_is_an_error(taken: list[Any]) -> Non
         hs.empty(SIZE, np.uint8).copy_from(pinned(), s)
     with pytest.raises(TypeError):
         hs.empty(SIZE, np.uint8).copy_from(pinned(), object())  # type: ignore[arg-type]
-
-
-@pytest.mark.needs("schedules")
-def test_O5_a_listener_sees_what_is_copied(taken: list[Any]) -> None:
-    s, source, target = hs.Stream(), pinned(), hs.empty(SIZE, np.uint8)
-    target.copy_from(source, s)
-    assert taken == [True]
-    s.synchronize()
-    with hs.testing.schedule("random(1)"):  # every call is a schedule point of the core
-        target.copy_from(source, s)
-    assert taken == [True, False]
-    s.synchronize()
-    target.copy_from(source, s)
-    assert taken[-1] is True
