@@ -27,6 +27,8 @@
 //   - C10: A stream says in which capture it takes part. A native function that was
 //     captured runs once in each launch; what belongs to it is released once, when
 //     neither the graph nor a launch needs it any more.
+//   - C11: With HALSTREAM_LOSES_DEVICE an error of a native function is one of its device
+//     (D7). The program counts as told of it once a thread has asked for the error's text.
 //
 // # AscendCL in C (Python)
 //
@@ -112,8 +114,10 @@
 //   - F3: Numbers, and CPU tensors where CUDA takes them, take part with their
 //     values at the call. A number that is stored (x[1] = 5) makes nobody wait.
 //   - F4: Wrong shapes, types and devices are errors of the call. What fails in a
-//     kernel is an error of the next wait for its stream, once, with the code of a
-//     device-side assert and the operator's name. A wait that fails cancels nothing.
+//     kernel makes its device lost (D7): no value is handed out from then on, and each
+//     call that enqueues, queries or waits, on any stream and thread, raises the error
+//     with the code of a device-side assert, the operator's name and the program's line.
+//     Dropping tensors and emptying caches raise nothing.
 //   - F5: Backward runs an operator on the stream of its forward, and waits for the
 //     stream on which its gradient was made. After backward() the current stream
 //     has waited for the streams of all leaves.
@@ -181,6 +185,8 @@
 //   - F32: Results are those of the CPU's kernels for the same numbers, types and
 //     layouts, also where a kernel writes into the results' memory. Of what the other
 //     kernels allocate 64 MiB at most are kept for the next ones.
+//   - F33: A test that loses a device to an operator, and does not look at it, fails with
+//     the operator's error; the next test finds the device working.
 //
 // # Paddle's custom device (Python)
 //

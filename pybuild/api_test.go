@@ -165,6 +165,37 @@ func TestV9_a_drain_waits_and_orders_nothing(t *testing.T) {
 	done(t, capi.StreamClose(s))
 }
 
+func TestC11_an_operation_may_lose_its_device(t *testing.T) {
+	openForAPI(t)
+	d, err := current.Load().rt.Device(0)
+	require.NoError(t, err)
+	s, r := capi.StreamNew(0)
+	done(t, r)
+	text, r := capi.DeviceFailure(0)
+	done(t, r)
+	require.Empty(t, text)
+	o := capi.NewOutcome(true, 0).LosesDevice()
+	done(t, capi.Enqueue(s, "aten::add", nil, o))
+	require.Equal(t, capi.DeviceLost, capi.CodeOfSynchronize(s, apiLimit))
+	text, r = capi.DeviceFailure(0)
+	done(t, r)
+	require.Equal(t, "aten::add: wrong", text)
+	require.NotNil(t, d.UnreportedLoss(), "nobody has asked for the text")
+	idle, r := capi.StreamQuery(s)
+	require.Equal(t, capi.Result{Code: capi.DeviceLost, Text: "aten::add: wrong"}, r)
+	require.False(t, idle)
+	require.Nil(t, d.UnreportedLoss())
+	other := capi.NewOutcome(false, 0)
+	require.Equal(t, capi.DeviceLost, capi.Enqueue(s, "aten::mul", nil, other).Code)
+	runs, releases := other.Counts()
+	require.Zero(t, runs+releases)
+	_, err = d.Recover(nil)
+	require.NoError(t, err)
+	done(t, capi.Enqueue(s, "aten::mul", nil, other))
+	done(t, capi.StreamSynchronize(s, apiLimit))
+	done(t, capi.StreamClose(s))
+}
+
 func TestC10_a_captured_function_runs_in_each_launch(t *testing.T) {
 	openForAPI(t)
 	s, r := capi.StreamNew(0)

@@ -57,6 +57,7 @@ PYTEST = ["-m", "pytest", "-x", "-q", "-rf", "-p", "no:cacheprovider"]
 # A failure must be the test's own, not a missing module or a wrong option.
 OWN_FAILURE = re.compile(r"--- FAIL|FAILED|panic: |[Ff]atal (Python )?error: |SIGSEGV|Timeout|\bERROR tests")
 
+
 def torch_python() -> str:
     """Return the interpreter of the environment with the real torch."""
     return str(torch_env.folder(torch_env.PINNED) / "bin" / "python")

@@ -35,9 +35,9 @@ static int run(void *argument, char *text, size_t room)
 
 static void release(void *argument) { atomic_fetch_add(&((outcome *)argument)->releases, 1); }
 
-static int enqueue(halstream_id stream, const char *name, halstream_range *ranges, size_t count, outcome *o)
+static int enqueue(halstream_id stream, const char *name, uint32_t flags, halstream_range *ranges, size_t count, outcome *o)
 {
-	halstream_operation op = {.size = sizeof op, .name = name, .ranges = ranges, .count = count,
+	halstream_operation op = {.size = sizeof op, .name = name, .flags = flags, .ranges = ranges, .count = count,
 	                          .run = run, .argument = o, .release = release};
 	return table(1)->enqueue(stream, &op);
 }
@@ -58,6 +58,7 @@ static int gate_open(halstream_id id) { return table(1)->gate_open(id); }
 static int block_new(halstream_id s, uint64_t n, halstream_id *id, uint64_t *at) { return table(1)->block_new(s, n, id, at); }
 static int block_new_in_order(halstream_id s, uint64_t n, halstream_id *id, uint64_t *at) { return table(1)->block_new_in_order(s, n, id, at); }
 static int block_free(halstream_id id) { return table(1)->block_free(id); }
+static int device_failure(int32_t d, char *text, size_t room) { return table(1)->device_failure(d, text, room); }
 static const char *error_text(void) { return table(1)->error_text(); }
 */
 import "C"
@@ -82,6 +83,7 @@ const (
 	InHostFunction = C.HALSTREAM_IN_HOST_FUNCTION
 	FunctionFailed = C.HALSTREAM_FUNCTION_FAILED
 	ShutDown       = C.HALSTREAM_SHUT_DOWN
+	DeviceLost     = C.HALSTREAM_DEVICE_LOST
 )
 
 func result(code C.int) Result {
@@ -95,7 +97,10 @@ func result(code C.int) Result {
 func Has(version uint32) bool { return C.table(C.uint32_t(version)) != nil }
 
 // Outcome is what the function of an operation did. Its memory is C's.
-type Outcome struct{ c *C.outcome }
+type Outcome struct {
+	c     *C.outcome
+	flags C.uint32_t
+}
 
 // NewOutcome returns the outcome of an operation whose function fails or not, and opens
 // a gate if that is not 0.
@@ -105,7 +110,25 @@ func NewOutcome(fails bool, gate ID) Outcome {
 		o.fails = 1
 	}
 	o.gate = C.int64_t(gate)
-	return Outcome{o}
+	return Outcome{c: o}
+}
+
+// LosesDevice returns o for a function with whose error its device is lost.
+func (o Outcome) LosesDevice() Outcome {
+	o.flags = C.HALSTREAM_LOSES_DEVICE
+	return o
+}
+
+// DeviceFailure returns the error with which a device was lost.
+func DeviceFailure(device int) (text string, r Result) {
+	var room [256]C.char
+	r = result(C.device_failure(C.int32_t(device), &room[0], C.size_t(len(room))))
+	return C.GoString(&room[0]), r
+}
+
+// CodeOfSynchronize is StreamSynchronize without a look at the text of the error.
+func CodeOfSynchronize(stream ID, limit int64) int {
+	return int(C.stream_synchronize(C.int64_t(stream), C.int64_t(limit)))
 }
 
 // Counts returns how often the function ran and its argument was released.
@@ -128,7 +151,7 @@ func Enqueue(stream ID, name string, ranges []Range, o Outcome) Result {
 	list := (*C.halstream_range)(C.calloc(C.size_t(len(ranges)+1), C.sizeof_halstream_range))
 	defer C.free(unsafe.Pointer(list))
 	copy(unsafe.Slice((*Range)(unsafe.Pointer(list)), len(ranges)), ranges)
-	return result(C.enqueue(C.int64_t(stream), text, list, C.size_t(len(ranges)), o.c))
+	return result(C.enqueue(C.int64_t(stream), text, o.flags, list, C.size_t(len(ranges)), o.c))
 }
 
 // The functions of the same names.

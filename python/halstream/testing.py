@@ -16,7 +16,19 @@ from ._schedules.explore import Explored, explore
 from ._schedules.token import Token
 from ._stalls.leaks import report as leaks
 
-__all__ = ["Explored", "Gate", "Operation", "Schedule", "Token", "Trace", "explore", "leaks", "record", "recover", "schedule"]
+__all__ = [
+    "Explored",
+    "Gate",
+    "Operation",
+    "Schedule",
+    "Token",
+    "Trace",
+    "explore",
+    "leaks",
+    "record",
+    "recover",
+    "schedule",
+]
 
 
 def __dir__() -> list[str]:

@@ -1,4 +1,4 @@
-"""Devices that are lost to a function that stands for a kernel: what Python and other threads see, the end, recovery."""
+"""Devices lost to a function that stands for a kernel: what Python and other threads see, the end, recovery."""
 
 from __future__ import annotations
 
@@ -46,13 +46,15 @@ def test_D7_every_call_raises_the_error_with_the_line(cases: Any, recovers: None
             with pytest.raises(hs.DeviceLostError, match="test::op: the shape is wrong") as error:
                 call()
             texts.append(str(error.value))
-    assert all(_here() in text and "in test_D7_every_call_raises_the_error_with_the_line)" in text for text in texts), texts
+    assert all(_here() in text and "in test_D7_every_call_raises_the_error_with_the_line)" in text for text in texts), (
+        texts
+    )
     other.synchronize(timeout=LIMIT)
 
 
 def test_D7_threads_that_wait_are_released(cases: Any, recovers: None) -> None:
     stream, blocked = hs.Stream(non_blocking=True), hs.Stream(non_blocking=True)
-    gate, caught, ran = testing.Gate(blocked), [], []
+    gate, caught, ran = testing.Gate(blocked), list[type](), list[int]()
     blocked.call(ran.append, 1)
 
     def wait() -> None:
@@ -69,7 +71,7 @@ def test_D7_threads_that_wait_are_released(cases: Any, recovers: None) -> None:
     gate.open()
 
 
-def test_D7_the_table_of_c_returns_the_code_of_a_lost_device(cases: Any, recovers: None) -> None:
+def test_C11_the_table_of_c_returns_the_code_of_a_lost_device(cases: Any, recovers: None) -> None:
     stream, event = hs.Stream(non_blocking=True), hs.Event()
     event.record(stream)
     assert cases.device_failure(0) == ""
@@ -90,13 +92,12 @@ def _lose(cases: Any, stream: hs.Stream) -> None:
 
 def test_D8_a_device_that_recovers_goes_on(cases: Any, recovers: None) -> None:
     stream, ran = hs.Stream(non_blocking=True), list[int]()
-    memory = hs.array([1.0, 2.0])
     _lose(cases, stream)
     (text,) = testing.recover()
     assert "test::op: the shape is wrong" in text and text.startswith("device 0: ")
     stream.call(ran.append, 1)
     stream.synchronize(timeout=LIMIT)
-    assert ran == [1] and list(memory.get()) == [1.0, 2.0]
+    assert ran == [1]
     _lose(cases, stream)
     with pytest.raises(hs.DeviceLostError):
         stream.synchronize()
@@ -138,7 +139,7 @@ def test_D7_a_program_that_never_looks_ends_with_a_line_and_1(child: Child, star
     assert line.startswith(TOLD) and ":5 in <module>)" in line, line
 
 
-def test_D7_codes_without_a_look_at_their_text_are_no_look(child: Child, start: str) -> None:
+def test_C11_codes_without_a_look_at_their_text_are_no_look(child: Child, start: str) -> None:
     done = child(
         start + "event = cases.new_event(s._id)\n"
         "cases.enqueue_losing(s._id)\n"

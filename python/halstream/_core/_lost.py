@@ -44,5 +44,7 @@ def at_exit() -> None:
     for loss in _losses():
         if not loss["told"]:
             device = _sites.real_torch.device(loss["device"])
-            print(f"halstream: the program ended without a look at the error of {device}: {loss['text']}", file=sys.stderr)
+            print(
+                f"halstream: the program ended without a look at the error of {device}: {loss['text']}", file=sys.stderr
+            )
             _exit.exit_with(1)
