@@ -42,6 +42,15 @@ def torch(redirected: Any) -> Iterator[Any]:
 
 
 @pytest.fixture
+def recovers(torch: Any) -> Iterator[None]:
+    """Let the devices work again, which the test loses to an operator, before anything else looks at them."""
+    yield
+    from halstream import testing
+
+    testing.recover()
+
+
+@pytest.fixture
 def held(torch: Any, hold: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Return a function that holds a stream of torch until its gate is opened, at the latest after the test."""
     return lambda stream: hold(own(stream))
