@@ -103,8 +103,10 @@
 //   - D7: An error of a native function that stands for a kernel makes its device lost
 //     (D6), as an assertion in a kernel does: each call that enqueues, queries or waits
 //     names the function, its error and the line that enqueued it. So is a device lost
-//     that has waited for a lost one. Closing and freeing work. A process that ends
-//     without having been told of the error says so, and ends with 1 instead of 0.
+//     that has waited for a lost one. Closing and freeing work. Listeners see native
+//     functions, records, waits and allocations on a lost device, which do not run, until
+//     a call that looks. A process that ends without having been told of the error says
+//     so, and ends with 1 instead of 0.
 //   - D8: A device that was lost so can recover, with its streams, events and memory. A
 //     schedule begins with devices that work.
 //

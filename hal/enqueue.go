@@ -795,7 +795,7 @@ func (c *nativeCall) free() {
 // Contract: C1, C2, C3, D7, M11, M12.
 func (s *Stream) NativeFunc(t *Thread, f *NativeFunc) error {
 	const op = "call native"
-	if err := s.checkEnqueue(t, op); err != nil {
+	if err := s.checkFollowed(t, op); err != nil {
 		return err
 	}
 	if f.Function == 0 {
@@ -1070,7 +1070,7 @@ func (s *Stream) AllocAsyncWait(t *Thread, size int64, wait func(driver.Point) b
 
 func (s *Stream) allocInOrder(t *Thread, size int64, wait func(driver.Point) bool, rules allocation) (*Block, error) {
 	const op = "allocate in stream order"
-	if err := s.checkEnqueue(t, op); err != nil {
+	if err := s.checkFollowed(t, op); err != nil {
 		return nil, err
 	}
 	if c := s.capture.Load(); c != nil {

@@ -91,10 +91,14 @@ func (e *Event) waitable(d *Device) (driver.Event, error) {
 		}
 		return nil, nil
 	}
-	if b := e.bound.Load(); b != nil {
-		return b.d, b.dev.checkWorks()
+	b := e.bound.Load()
+	switch {
+	case b == nil:
+		return e.bind(d)
+	case b.dev == d:
+		return b.d, nil
 	}
-	return e.bind(d)
+	return b.d, b.dev.checkWorks()
 }
 
 // otherRuntime is the error of a stream of another Runtime than the event's: the

@@ -79,6 +79,22 @@ func (s *Stream) Describe() string { return s.d.Describe() + s.dev.rt.Funcs.Desc
 // calling thread, the stream and its runtime are open, its context is current, and its
 // device works.
 func (s *Stream) checkEnqueue(t *Thread, op string) error {
+	if err := s.checkUsable(t, op); err != nil {
+		return err
+	}
+	return s.dev.checkWorks()
+}
+
+// checkFollowed is checkEnqueue for what tools follow through a program: while there are
+// listeners they see it on a lost device as well, where it does not run.
+func (s *Stream) checkFollowed(t *Thread, op string) error {
+	if !s.listened() {
+		return s.checkEnqueue(t, op)
+	}
+	return s.checkUsable(t, op)
+}
+
+func (s *Stream) checkUsable(t *Thread, op string) error {
 	if t != nil && t.inFunction {
 		return t.checkCaller(op)
 	}
@@ -89,11 +105,9 @@ func (s *Stream) checkEnqueue(t *Thread, op string) error {
 		return closedError(op, "runtime")
 	}
 	if s.ctx != nil {
-		if err := s.ctx.check(t, op); err != nil {
-			return err
-		}
+		return s.ctx.check(t, op)
 	}
-	return s.dev.checkWorks()
+	return nil
 }
 
 // settle ends a call that gave the backend operation id (0 without listeners): it
@@ -120,7 +134,7 @@ func (s *Stream) settle(t *Thread, id uint32, err error) error {
 //
 // Contract: E3, E4, E7, D4, H3. Source: CUDA driver API, cuEventRecord.
 func (s *Stream) Record(t *Thread, e *Event) error {
-	if err := s.checkEnqueue(t, "record"); err != nil {
+	if err := s.checkFollowed(t, "record"); err != nil {
 		return err
 	}
 	if c := s.capture.Load(); c != nil {
@@ -175,7 +189,7 @@ func (s *Stream) Wait(t *Thread, e *Event) error { return s.WaitLimited(t, e, dr
 //
 // Contract: A6.
 func (s *Stream) WaitLimited(t *Thread, e *Event, limit int64) error {
-	if err := s.checkEnqueue(t, "wait event"); err != nil {
+	if err := s.checkFollowed(t, "wait event"); err != nil {
 		return err
 	}
 	if s.capture.Load() != nil && e.opts.External {
@@ -202,7 +216,7 @@ func (s *Stream) WaitLimited(t *Thread, e *Event, limit int64) error {
 //
 // Contract: S6, H3.
 func (s *Stream) WaitStream(t *Thread, o *Stream) error {
-	if err := s.checkEnqueue(t, "wait stream"); err != nil {
+	if err := s.checkFollowed(t, "wait stream"); err != nil {
 		return err
 	}
 	if o.closed.Load() {
@@ -214,8 +228,10 @@ func (s *Stream) WaitStream(t *Thread, o *Stream) error {
 	if o.dev.rt != s.dev.rt {
 		return otherRuntimeError("wait stream", fmt.Sprintf("stream %d", o.index))
 	}
-	if err := o.dev.checkWorks(); err != nil {
-		return err
+	if o.dev != s.dev {
+		if err := o.dev.checkWorks(); err != nil {
+			return err
+		}
 	}
 	var id uint32
 	if s.listened() {

@@ -95,6 +95,7 @@ WANTED = {
     ("halstream.pytest_plugin", "halstream._plugin.faults"): _TOOL,
     ("halstream.pytest_plugin", "halstream._plugin.files"): _TOOL,
     ("halstream.pytest_plugin", "halstream._plugin.item"): _TOOL,
+    ("halstream.pytest_plugin", "halstream._plugin.lost"): _TOOL,
     ("halstream.pytest_plugin", "halstream._plugin.sanitized"): _TOOL,
     ("halstream.pytest_plugin", "halstream._errors"): _TOOL,
     ("halstream.pytest_plugin", "halstream.torch"): _TOOL,

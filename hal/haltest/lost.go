@@ -99,6 +99,28 @@ var lostCases = []testCase{
 		k.RT.NoteLossesReported()
 		require.Nil(k, d.UnreportedLoss())
 	}},
+	{"D7_listeners_see_what_does_not_run_on_a_lost_device", Memory | Recovers, func(k *Kit) {
+		s, side, e := k.Stream(ordinary), k.Stream(ordinary), k.Event(hal.EventOptions{})
+		k.Record(s, e)
+		k.loses(0)
+		defer k.recovers(0)
+		var seen []string
+		stop := k.RT.Listen(func(o hal.Operation) { seen = append(seen, o.Kind.String()) })
+		defer stop()
+		f, c := k.failing("add", 0)
+		require.NoError(k, s.NativeFunc(k.Me, f))
+		k.Record(s, e)
+		k.Wait(side, e)
+		require.NoError(k, side.WaitStream(k.Me, s))
+		for _, err := range []error{s.Nop(k.Me), s.Failure(), e.Failure()} {
+			require.ErrorIs(k, err, hal.ErrDeviceLost)
+		}
+		_, err := side.Synchronize(k.Me, int64(Limit))
+		require.ErrorIs(k, err, hal.ErrDeviceLost)
+		require.EqualValues(k, 1, c.released(k))
+		require.Zero(k, c.runs())
+		require.Subset(k, seen, []string{"native", "record", "wait", "wait stream"})
+	}},
 	{"D7_a_device_that_waits_for_a_lost_one_is_lost", Memory | Gates | Pair | Recovers, func(k *Kit) {
 		defer k.recovers(0, 1)
 		side, far, other := k.Stream(ordinary), k.StreamOn(1, ordinary), k.StreamOn(1, ordinary)

@@ -164,3 +164,51 @@ def test_D7_a_program_that_has_looked_ends_as_it_wants(child: Child, start: str,
 def test_D7_an_exit_code_of_the_program_stays(child: Child, start: str) -> None:
     done = child(start + "cases.enqueue_losing(s._id)\nsys.exit(7)\n")
     assert done.returncode == 7 and done.stderr.startswith(TOLD)
+
+
+TESTS = """
+import time
+import halstream as hs
+import pytest
+import capi_cases as cases
+cases.use(hs.get_api())
+s = hs.Stream(non_blocking=True)
+
+def lose():
+    cases.enqueue_losing(s._id)
+    for _ in range(LOOKS):
+        if cases.device_failure(0):
+            break
+        time.sleep(0.001)
+
+def test_breaks(): lose()
+def test_after_it(): s.synchronize()
+def test_looks():
+    lose()
+    with pytest.raises(hs.DeviceLostError):
+        s.synchronize()
+@pytest.fixture
+def tidy():
+    yield
+    s.synchronize()
+def test_looks_and_tidies_up(tidy): test_looks()
+def test_fails(): lose(); assert 0, "otherwise"
+def test_at_the_end(): s.synchronize()
+"""
+
+
+@pytest.mark.parametrize("options", [[], ["--stream-schedules=3"], ["--stream-sanitize"]], ids=" ".join)
+def test_F33_a_test_that_loses_a_device_fails_and_the_next_one_has_it(
+    pytester: pytest.Pytester, cases_file: Path, options: list[str]
+) -> None:
+    # Under a schedule nothing moves while the test looks: it is lost at the end.
+    looks = 1 if "--stream-schedules=3" in options else 10_000
+    pytester.makepyfile(
+        test_it=f"import sys; sys.path.insert(0, {str(cases_file.parent)!r})\n" + TESTS.replace("LOOKS", str(looks))
+    )
+    result = pytester.runpytest_subprocess("-p", "no:xdist", "-p", "no:randomly", *options)
+    result.assert_outcomes(passed=4, failed=2)
+    result.stdout.fnmatch_lines(
+        ["*device 0: test::op: the shape is wrong (test_it.py:11 in lose)*", "FAILED test_it.py::test_breaks*"]
+    )
+    result.stdout.fnmatch_lines(["*AssertionError: otherwise*"])

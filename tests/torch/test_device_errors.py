@@ -221,20 +221,22 @@ def test_F4_a_program_that_looked_or_failed_says_no_more(program: Child) -> None
 
 
 RACE = """
+    from halstream import _native
     import halstream.torch.cuda_on_host, torch
 
     side = torch.cuda.Stream()
     weight, x = torch.ones(3, 2, device="cuda"), torch.zeros(4, device="cuda")
     torch.cuda.synchronize()
+    y = torch.nn.functional.embedding(torch.full((1,), 9, device="cuda"), weight)
+    while _native.pending(): pass
     with torch.cuda.stream(side):
         x.add_(1)
     x.mul_(2)
-    y = torch.nn.functional.embedding(torch.full((1,), 9, device="cuda"), weight)
     print(y.sum().item())
 """
 
 
-def test_F4_what_the_sanitizer_found_before_the_error_is_reported(program: Child) -> None:
+def test_F4_the_sanitizer_follows_the_program_to_where_it_looks(program: Child) -> None:
     done = program(RACE, env={"HALSTREAM_SANITIZE": "1"})
     assert done.returncode == 1 and done.stdout == ""
     assert 'File "' in done.stderr and "print(y.sum().item())" in done.stderr, done.stderr
