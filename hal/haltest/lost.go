@@ -136,6 +136,7 @@ var lostCases = []testCase{
 		_, err = far.Synchronize(k.Me, int64(Limit))
 		require.ErrorIs(k, err, hal.ErrDeviceLost)
 		require.ErrorContains(k, err, "copy: reason 2")
+		require.EqualValues(k, 1, later.released(k)) // its memory is another case's next
 		require.Zero(k, later.runs(), "work that waited for a lost device ran")
 		require.ErrorContains(k, other.Nop(k.Me), "copy: reason 2")
 	}},
@@ -157,7 +158,8 @@ var lostCases = []testCase{
 		second, later := k.failing("add", 6)
 		require.NoError(k, s.NativeFunc(k.Me, f))
 		require.NoError(k, s.NativeFunc(k.Me, second))
-		x := k.Executable(k.EndCapture(s))
+		g := k.EndCapture(s)
+		x := k.Executable(g)
 		require.NoError(k, x.Launch(k.Me, s))
 		_, err := s.Synchronize(k.Me, int64(Limit))
 		require.ErrorIs(k, err, hal.ErrDeviceLost)
@@ -165,6 +167,10 @@ var lostCases = []testCase{
 		require.EqualValues(k, 1, bad.runs())
 		require.Zero(k, later.runs(), "nodes behind the function ran")
 		require.ErrorIs(k, x.Launch(k.Me, s), hal.ErrDeviceLost)
+		require.NoError(k, x.Close(k.Me))
+		require.NoError(k, g.Close(k.Me))
+		require.EqualValues(k, 1, bad.released(k))
+		require.EqualValues(k, 1, later.released(k))
 	}},
 	{"D8_a_device_that_recovers_has_its_streams_events_and_memory", Memory | Recovers, func(k *Kit) {
 		s, e, d := k.Stream(ordinary), k.Event(hal.EventOptions{}), k.Device(0)

@@ -14,7 +14,7 @@ thread's settings.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from . import _stack
 from ._handles import Entry
