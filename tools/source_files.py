@@ -16,6 +16,7 @@ FOLDERS = {
     "build", "dist", ".venv", "__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".hypothesis",
 }  # fmt: skip
 SUFFIXES = {".so", ".test", ".prof"}
+GENERATED = {"_halstream.pyi", "_constants.py", "_functions.pyi"}
 
 
 def git(*words: str, root: Path) -> str | None:
@@ -40,7 +41,8 @@ def source_files(root: Path = ROOT) -> list[Path]:
         if Path(folder) == root:  # of an sdist that is being made
             inside[:] = [n for n in inside if not n.startswith("halstream-")]
         inside[:] = [n for n in inside if not (n == "rapid" and Path(folder).name == "testdata")]
-        found += [Path(folder) / n for n in sorted(names_here) if Path(n).suffix not in SUFFIXES]
+        left = (n for n in sorted(names_here) if Path(n).suffix not in SUFFIXES and n not in GENERATED)
+        found += [Path(folder) / n for n in left]
     return found
 
 

@@ -183,6 +183,6 @@ def test_O2_a_wait_names_the_record_that_it_waits_for(hold: Hold) -> None:
     b.wait(a.record())
     text = b.describe()
     assert "a wait for event" in text
-    assert f"of stream {a.index} of device 0" in text
+    assert f"stream {a.index} of device 0" in text
     gate.open()
     b.synchronize(timeout=LIMIT)

@@ -20,7 +20,7 @@ from typing import Any
 import halstream as hs
 import pytest
 from halstream import _native, _records
-from halstream._stalls.waiters import FUNCTION
+from halstream._native._constants import NEED_FUNCTION
 from halstream.testing import Gate
 from stall_help import LIMIT, Looks, in_thread, looks, schedule, scheduled  # noqa: F401
 
@@ -380,12 +380,12 @@ def test_W2_a_thread_that_cannot_run_its_function_yet_is_about_to_go_on() -> Non
         while time.monotonic() < limit:
             heads = [stream["need"] for stream in _records.decode(_native.stall_graph())]
             state = _records.decode(_native.stall_state())
-            if FUNCTION in heads and state["waiting"] == 0:
+            if NEED_FUNCTION in heads and state["waiting"] == 0:
                 break
         done = len(ran)
     finally:
         sys.setswitchinterval(before)
     s.synchronize(timeout=LIMIT)
-    assert FUNCTION in heads
+    assert NEED_FUNCTION in heads
     assert done == 1, "the function has not begun"
     assert not state["quiet"]
