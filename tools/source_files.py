@@ -16,7 +16,11 @@ FOLDERS = {
     "build", "dist", ".venv", "__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".hypothesis",
 }  # fmt: skip
 SUFFIXES = {".so", ".test", ".prof"}
-GENERATED = {"_halstream.pyi", "_constants.py", "_functions.pyi"}
+GENERATED = {
+    Path("python/halstream/_halstream.pyi"),
+    Path("python/halstream/_native/_constants.py"),
+    Path("python/halstream/_native/_functions.pyi"),
+}
 
 
 def git(*words: str, root: Path) -> str | None:
@@ -41,8 +45,8 @@ def source_files(root: Path = ROOT) -> list[Path]:
         if Path(folder) == root:  # of an sdist that is being made
             inside[:] = [n for n in inside if not n.startswith("halstream-")]
         inside[:] = [n for n in inside if not (n == "rapid" and Path(folder).name == "testdata")]
-        left = (n for n in sorted(names_here) if Path(n).suffix not in SUFFIXES and n not in GENERATED)
-        found += [Path(folder) / n for n in left]
+        here = (Path(folder) / n for n in sorted(names_here) if Path(n).suffix not in SUFFIXES)
+        found += [path for path in here if path.relative_to(root) not in GENERATED]
     return found
 
 
