@@ -243,19 +243,6 @@ func (d *Device) Recover(t *Thread) (unreported *Error, err error) {
 	return loss, nil
 }
 
-// NoteLossesReported says that the program was told with which error each of the devices
-// that are lost now was lost. Of calls that fail the caller of this package knows whether
-// the program gets their error.
-//
-// Contract: D7.
-func (rt *Runtime) NoteLossesReported() {
-	for _, d := range rt.devices {
-		if d.loss() != nil {
-			d.lossReported.Store(true)
-		}
-	}
-}
-
 // UnreportedLoss returns the error with which the device was lost if the program was not
 // told of it, else nil.
 //

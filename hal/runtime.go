@@ -635,3 +635,16 @@ func (rt *Runtime) CheckUnsafe(t *Thread, op string) error {
 	}
 	return err
 }
+
+// NoteLossesReported says that the program was told with which error each of the devices
+// that are lost now was lost. Of calls that fail the caller of this package knows whether
+// the program gets their error.
+//
+// Contract: D7.
+func (rt *Runtime) NoteLossesReported() {
+	for _, d := range rt.devices {
+		if d.loss() != nil {
+			d.lossReported.Store(true)
+		}
+	}
+}

@@ -176,16 +176,6 @@ func (d *Device) Pending() int {
 	return n
 }
 
-// lose makes the device of s useless, and those of the launches that s is a branch of: what
-// has not started on them is dropped. The first error stays. The lock is held.
-func (s *Stream) lose(err *driver.Error) {
-	for p := s; p != nil; p = p.parent() {
-		if p.dev.lost.CompareAndSwap(nil, err) {
-			p.dev.abort()
-		}
-	}
-}
-
 // Lost implements driver.LosableDevice.
 func (d *Device) Lost() *driver.Error { return d.lost.Load() }
 

@@ -588,3 +588,13 @@ func (s *Stream) drop(w work) {
 		s.fail(driver.Errorf(driver.Aborted, "copy", "the pending work of %s was dropped", s.title()))
 	}
 }
+
+// lose makes the device of s useless, and those of the launches that s is a branch of: what
+// has not started on them is dropped. The first error stays. The lock is held.
+func (s *Stream) lose(err *driver.Error) {
+	for p := s; p != nil; p = p.parent() {
+		if p.dev.lost.CompareAndSwap(nil, err) {
+			p.dev.abort()
+		}
+	}
+}
