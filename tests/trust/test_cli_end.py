@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from typing import Any
 
 import pytest
@@ -68,32 +69,82 @@ def test_each_schedule_of_a_program_that_leaves_an_executor_ends(cli: Any) -> No
     assert done.returncode == 0 and "passed under 3 schedule(s)" in done.stdout, done.stdout + done.stderr
 
 
-def test_what_was_submitted_runs_before_the_end_and_nothing_is_taken_afterwards(cli: Any) -> None:
+#: A thread that is no daemon waits for the end of the main thread, as monitors do, when a pool takes no more.
+WAITS_FOR_MAIN = """
+import sys, threading
+from concurrent.futures import ThreadPoolExecutor
+import halstream as hs
+
+stream = hs.Stream()
+stream.nop()
+stream.synchronize()
+executor = ThreadPoolExecutor(1)
+executor.submit(print, "submitted before the end", flush=True)
+
+def late():
+    threading.main_thread().join()
+    try:
+        executor.submit(print, "never")
+    except RuntimeError as exc:
+        print("refused:", exc, flush=True)
+
+threading.Thread(target=late).start()
+sys.exit(3)
+"""
+
+
+@pytest.mark.parametrize("options", [[], ["--sanitize"]], ids=["plain", "sanitize"])
+def test_a_thread_that_waits_for_the_main_thread_ends(cli: Any, options: list[str]) -> None:
+    cli.script(WAITS_FOR_MAIN)
+    done = cli("run", *options, "prog.py")
+    assert done.returncode == 3, done.stderr
+    assert "submitted before the end" in done.stdout
+    assert "refused: cannot schedule new futures after" in done.stdout
+
+
+@pytest.mark.needs("schedules")
+@pytest.mark.parametrize("options", [[], ["--threads"]], ids=["order", "threads"])
+def test_each_schedule_of_a_program_whose_thread_waits_for_the_main_thread_ends(cli: Any, options: list[str]) -> None:
+    cli.script(WAITS_FOR_MAIN)
+    done = cli("run", *options, "--schedules", "2", "--timeout", "50", "--shrink-runs", "1", "prog.py")
+    assert done.returncode == 1 and "the script failed: exit code 3" in done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.needs("schedules")
+def test_a_thread_that_waits_for_ever_at_the_end_is_reported(cli: Any) -> None:
     cli.script(
         """
-        import threading
-        from concurrent.futures import ThreadPoolExecutor
+        import queue, threading
+        import halstream as hs
+        from halstream.testing import Gate
 
-        go = threading.Event()
-        executor = ThreadPoolExecutor(1)
-        executor.submit(go.wait)
-        executor.submit(print, "submitted before the end")
-
-        def submit_late():
-            while not go.wait(0.01):
-                try:
-                    executor.submit(int)
-                except RuntimeError as exc:
-                    print("refused:", exc)
-                    go.set()
-
-        threading.Thread(target=submit_late).start()
+        stream = hs.Stream()
+        gate = Gate(stream)
+        stream.nop()
+        threading.Thread(target=queue.Queue().get).start()
         """
     )
     done = cli("run", "prog.py")
-    assert done.returncode == 0, done.stderr
-    assert "submitted before the end" in done.stdout
-    assert "refused: cannot schedule new futures after" in done.stdout
+    assert done.returncode == 1 and done.stderr.count("StallError: this wait can never end") == 1, done.stderr
+    assert "waits at the end of the program for its threads" in done.stderr and "made at prog.py:7" in done.stderr
+
+
+def test_one_ctrl_c_ends_the_wait_for_threads(cli: Any) -> None:
+    cli.script(
+        """
+        import atexit, concurrent.futures, threading
+        atexit.register(print, "at exit")
+        executor = concurrent.futures.ThreadPoolExecutor(1)
+        threading._register_atexit(print, "waits", flush=True)  # called before the pool's threads are waited for
+        executor.submit(threading.Event().wait)
+        """
+    )
+    process = cli.start("run", "prog.py")
+    assert process.stdout.readline() == "waits\n"
+    process.send_signal(signal.SIGINT)
+    output, errors = process.communicate(timeout=60)
+    assert (process.returncode, output) == (130, "at exit\n"), errors
+    assert errors.count("KeyboardInterrupt") == 1
 
 
 def test_a_program_that_raises_keeps_its_exit_code_and_ends(cli: Any) -> None:
@@ -122,23 +173,3 @@ def test_a_pool_of_processes_that_nobody_shuts_down(cli: Any) -> None:
     )
     done = cli("run", "prog.py")
     assert done.returncode == 0 and "result 42" in done.stdout, done.stderr
-
-
-def test_an_ending_that_fails_is_printed_and_the_others_are_called(cli: Any) -> None:
-    cli.script(
-        """
-        import threading
-        from concurrent.futures import ThreadPoolExecutor
-
-        executor = ThreadPoolExecutor(1)
-        executor.submit(int).result()
-
-        def fail():
-            raise ValueError("an ending fails")
-
-        threading._register_atexit(fail)
-        """
-    )
-    done = cli("run", "prog.py")
-    assert done.returncode == 0
-    assert "ValueError: an ending fails" in done.stderr

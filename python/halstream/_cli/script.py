@@ -9,13 +9,14 @@ import os
 import runpy
 import sys
 import threading
-import traceback
 import types
 import zipfile
 from collections.abc import Callable, Sequence
 from importlib.machinery import ModuleSpec
 from types import CodeType, TracebackType
 from typing import TYPE_CHECKING, NamedTuple
+
+from .._errors import StallError
 
 if TYPE_CHECKING:
     from .._checks.patched import Replaced
@@ -74,11 +75,7 @@ def run(script: str, args: Sequence[str], module: bool = False, replaced: Replac
         outcome = Outcome(1, exc)
     if outcome.error is not None:
         print_exception(outcome.error, sys.argv[0] if module else script)
-    try:
-        _join()
-    except KeyboardInterrupt:
-        outcome = outcome._replace(code=outcome.code or INTERRUPTED)
-    return outcome
+    return _end_threads(outcome)
 
 
 def _execute(script: str, replaced: Replaced | None) -> None:
@@ -148,28 +145,29 @@ def _code(exc: SystemExit) -> int:
     return 1
 
 
-def _join() -> None:
-    """Do what the interpreter does first when it ends: end the pools of threads, and wait for the other threads.
+def _end_threads(outcome: Outcome) -> Outcome:
+    """Do with the threads what the interpreter does when the main thread's code has ended; return the new outcome.
 
-    Libraries leave executors that nobody shuts down. The interpreter calls what such modules have registered with
-    `threading`, which ends their threads, and only then waits for threads; ``threading._shutdown`` would do the same,
-    but takes the main thread for ended afterwards. Whoever registers something after that is refused, as there.
+    `threading._shutdown` calls what libraries have registered, by which pools of threads end, lets the main thread
+    count as ended, and waits for the threads that are no daemons. The interpreter calls it again when it ends
+    itself; it returns at once then. Where it raised, the second call must not wait for the same threads again:
+    it raises the same exception, which the interpreter prints.
     """
-    registered: list[Callable[[], None]] = threading._threading_atexits  # type: ignore[attr-defined]
-    threading._SHUTTING_DOWN = True  # type: ignore[attr-defined]
+    end: Callable[[], None] = threading._shutdown  # type: ignore[attr-defined]
     try:
-        while registered:
-            end = registered.pop()
-            try:
-                end()
-            except Exception as exc:
-                where = f"Exception ignored in: {end!r}"
-                print(where, *traceback.format_exception(exc), sep="\n", end="", file=sys.stderr)
-        own = threading.current_thread()
-        while waiting := [t for t in threading.enumerate() if t is not own and not t.daemon and t.is_alive()]:
-            waiting[0].join()
-    finally:
-        threading._SHUTTING_DOWN = False  # type: ignore[attr-defined]
+        end()
+    except BaseException as exc:
+        error = exc
+
+        def again() -> None:
+            raise error
+
+        threading._shutdown = again  # type: ignore[attr-defined]
+        if isinstance(exc, KeyboardInterrupt):
+            return outcome._replace(code=outcome.code or INTERRUPTED)
+        if isinstance(exc, StallError):
+            return Outcome(outcome.code or 1, outcome.error or exc)
+    return outcome
 
 
 def print_exception(exc: BaseException, script: str) -> None:

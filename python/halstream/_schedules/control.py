@@ -329,6 +329,7 @@ class Control:
                 return
             holder.state = AWAY
             self.uncontrolled = self.uncontrolled or f"{holder} waited {waits_of(holder.ident)}"
+            self._wake(holder)  # the end of the program does not wait for it here
             self._hand_over(holder)
         elif (first := self._expired()) is not None:
             self._give(first)

@@ -26,7 +26,7 @@ from .._errors import ScheduleError
 from .._memory import _copies
 from .._memory._array import Array
 from .._runtime import runtime
-from .control import Control, Ended, active
+from .control import AWAY, ENDED, Control, Ended, Member, active
 from .threadlocks import Lock, RLock
 
 __all__ = ["install", "remove"]
@@ -147,6 +147,44 @@ def _join(original: Callable[..., None]) -> Callable[..., None]:
     return join
 
 
+def _shutdown(original: Callable[[], None]) -> Callable[[], None]:
+    """Return `threading._shutdown`, which waits by the system's locks, with the wait for controlled threads before."""
+
+    @functools.wraps(original)
+    def shutdown() -> None:
+        control = active.control
+        member = control.member() if control is not None else None
+        if control is not None and member is control.main:
+            # Called in reverse order: after the pools of threads have ended theirs.
+            threading._threading_atexits.insert(0, functools.partial(_join_all, control))  # type: ignore[attr-defined]
+        original()
+
+    return shutdown
+
+
+def _join_all(control: Control) -> None:
+    """Wait for the threads that the interpreter waits for; not for one that waits outside of what is controlled."""
+    while (member := _running_member()) is not None:
+        control.point()
+        control.wait(control.main, member, functools.partial(_is_over, member))
+        if control.closed:
+            return
+
+
+def _running_member() -> Member | None:
+    """Return a controlled thread that is no daemon and runs, or waits for something that is controlled."""
+    for thread in threading.enumerate():
+        member: Member | None = vars(thread).get("_halstream_turns")
+        if member is not None and not thread.daemon and not _is_over(member):
+            return member
+    return None
+
+
+def _is_over(member: Member) -> bool:
+    """Whether a thread has ended, or waits outside of what is controlled."""
+    return member.state in (AWAY, ENDED)
+
+
 def _sleeping(seconds: float, /) -> None:
     control = active.control
     member = control.member() if control is not None else None
@@ -193,6 +231,7 @@ def install(text: str) -> Control:
             _replace(owner, name, _with_point(getattr(owner, name)))
     _replace(threading.Thread, "start", _start(threading.Thread.start))
     _replace(threading.Thread, "join", _join(threading.Thread.join))
+    _replace(threading, "_shutdown", _shutdown(threading._shutdown))  # type: ignore[attr-defined]
     _replace(threading, "_allocate_lock", Lock)
     if vars(threading)["Lock"] is not tracked.Lock:  # a sanitizer's locks use these, see below
         _replace(threading, "Lock", Lock)

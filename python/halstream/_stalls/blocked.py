@@ -78,7 +78,8 @@ def blocked(frame: FrameType, ident: int) -> Block | None:
         run = _loops.trio_waits(frame)
         return None if run is None else trio_run(run)
     if code is _SHUTDOWN:
-        return Block("waits at the end of the program for its threads", idle=True)
+        # What the interpreter calls itself leaves nobody to whom an error could be raised.
+        return Block("waits at the end of the program for its threads", idle=frame.f_back is None)
     if code is _pool_worker():
         return Block("is idle", idle=True) if names["work_queue"].empty() else None
     if code.co_filename == "<frozen importlib._bootstrap>" and code.co_name == "acquire":
