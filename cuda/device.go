@@ -58,25 +58,6 @@ type Device struct {
 	callsElsewhere atomic.Int64 // calls of the driver that another thread makes
 }
 
-// Open implements driver.Driver.
-func (d *Driver) Open(ordinal int) (driver.Device, error) {
-	dev := &Device{drv: d, ordinal: ordinal}
-	dev.Init(deviceCalls{dev})
-	for flags := range dev.fenceEvents {
-		dev.fenceEvents[flags].Init(&dev.Device, uint8(flags))
-	}
-	const room = 256
-	name := (*C.char)(C.malloc(room))
-	defer C.free(unsafe.Pointer(name))
-	if err := check(C.hs_device(C.int(ordinal), &dev.dev, name, room), "open device"); err != nil {
-		return nil, err
-	}
-	dev.name = C.GoString(name)
-	dev.legacy = dev.add(&Stream{h: legacyHandle, level: driver.Levels - 1})
-	d.devices[ordinal] = dev
-	return dev, nil
-}
-
 // deviceCalls is what hal/vendor asks of a device.
 type deviceCalls struct{ d *Device }
 
@@ -1213,4 +1194,25 @@ func (d *Device) check(s C.hs_status, doing string) error {
 		return d.Lose(e)
 	}
 	return e
+}
+
+// NewStream implements driver.Device.
+func (d *Device) NewStream(o driver.StreamOptions) (driver.Stream, error) {
+	const doing = "create stream"
+	if err := d.usable(doing); err != nil {
+		return nil, err
+	}
+	made, err := d.takeStream(streamKind{o.Ordered, o.Level}, doing)
+	if err != nil {
+		return nil, err
+	}
+	return d.add(&Stream{h: made.h, nth: made.nth, dealt: made.dealt, id: o.ID, level: o.Level, ordered: o.Ordered}), nil
+}
+
+// add lists a stream of the device.
+func (d *Device) add(s *Stream) *Stream {
+	s.dev = d
+	s.Init(&d.Device, func() { d.endings.collect(s) })
+	d.streams.Add(s)
+	return s
 }

@@ -320,3 +320,22 @@ func (d *Driver) stalls() bool {
 	}
 	return false
 }
+
+// Open implements driver.Driver.
+func (d *Driver) Open(ordinal int) (driver.Device, error) {
+	dev := &Device{drv: d, ordinal: ordinal}
+	dev.Init(deviceCalls{dev})
+	for flags := range dev.fenceEvents {
+		dev.fenceEvents[flags].Init(&dev.Device, uint8(flags))
+	}
+	const room = 256
+	name := (*C.char)(C.malloc(room))
+	defer C.free(unsafe.Pointer(name))
+	if err := check(C.hs_device(C.int(ordinal), &dev.dev, name, room), "open device"); err != nil {
+		return nil, err
+	}
+	dev.name = C.GoString(name)
+	dev.legacy = dev.add(&Stream{h: legacyHandle, level: driver.Levels - 1})
+	d.devices[ordinal] = dev
+	return dev, nil
+}

@@ -56,27 +56,6 @@ type Stream struct {
 	inFlight, maxInFlight int
 }
 
-// NewStream implements driver.Device.
-func (d *Device) NewStream(o driver.StreamOptions) (driver.Stream, error) {
-	const doing = "create stream"
-	if err := d.usable(doing); err != nil {
-		return nil, err
-	}
-	made, err := d.takeStream(streamKind{o.Ordered, o.Level}, doing)
-	if err != nil {
-		return nil, err
-	}
-	return d.add(&Stream{h: made.h, nth: made.nth, dealt: made.dealt, id: o.ID, level: o.Level, ordered: o.Ordered}), nil
-}
-
-// add lists a stream of the device.
-func (d *Device) add(s *Stream) *Stream {
-	s.dev = d
-	s.Init(&d.Device, func() { d.endings.collect(s) })
-	d.streams.Add(s)
-	return s
-}
-
 // Handle implements driver.VendorStream.
 func (s *Stream) Handle() uint64 { return uint64(s.h) }
 
