@@ -58,12 +58,12 @@ def names() -> dict[str, Any]:
 
 def parts(env: dict[str, Any]) -> dict[str, Any]:
     """Return what the statements of `PARTS` use, once the kernel was launched."""
-    from halstream._core import _handles
+    from halstream._kernel import _launch
     from halstream._kernel._packing import shape_of
 
     kernel = env["k"]
     pack, shape = kernel._packer.pack, shape_of(kernel.name, 1, WORDS)
-    own = {"pack": pack, "enqueue": _handles.launch, "function": kernel._loaded[0].function}
+    own = {"pack": pack, "enqueue": _launch._enqueue, "function": kernel._loaded[0].function}
     return {**env, **own, "size": shape.packed, "cells": pack((env["x"], 7, WORDS)), "modes": kernel._packer.modes}
 
 

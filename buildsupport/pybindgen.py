@@ -61,79 +61,106 @@ static PyObject *wrong_count(const char *name, int want, Py_ssize_t got)
 }
 """
 
+OBJECTS = r"""
+/* Functions that take or make Python's objects, which gopy has no functions for. Their names have no prefix. */
+
+/* collected(id): the owner of an object is gone. Finalizers call it, anywhere: it does not enter Go. */
+static PyObject *own_collected(PyObject *self, PyObject *id)
+{
+    (void)self;
+    long long number = PyLong_AsLongLong(id);
+    if (number == -1 && PyErr_Occurred()) return NULL;
+    halstream_collected(number);
+    Py_RETURN_NONE;
+}
+
+/* reap(ids): closes what the ids of a list stand for, whose owners were collected, and empties the list. */
+static PyObject *own_reap(PyObject *self, PyObject *list)
+{
+    (void)self;
+    if (!PyList_Check(list)) return PyErr_Format(PyExc_TypeError, "reap() takes a list, not %R", list);
+    Py_ssize_t n = PyList_Size(list);
+    int64_t *ids = PyMem_Malloc((size_t)(n + 1) * sizeof *ids);
+    if (ids == NULL) return PyErr_NoMemory();
+    for (Py_ssize_t i = 0; i < n; i++) {
+        ids[i] = PyLong_AsLongLong(PyList_GetItem(list, i));
+        if (ids[i] == -1 && PyErr_Occurred()) {
+            PyMem_Free(ids);
+            return NULL;
+        }
+    }
+    if (halstream_enter() || PyList_SetSlice(list, 0, n, NULL) < 0) {
+        PyMem_Free(ids);
+        return PyErr_Occurred() ? NULL : refused();
+    }
+    int64_t released = pybuild_ReapIds((int64_t)(uintptr_t)ids, n);
+    PyMem_Free(ids);
+    if (PyErr_Occurred()) return NULL;
+    if (released) halstream_calls_released();
+    Py_RETURN_NONE;
+}
+
+/* mem_block(address): kind, start, size and device of the block that holds an address. */
+static PyObject *own_mem_block(PyObject *self, PyObject *address)
+{
+    (void)self;
+    unsigned long long at = PyLong_AsUnsignedLongLong(address);
+    if (at == (unsigned long long)-1 && PyErr_Occurred()) return NULL;
+    if (halstream_enter()) return refused();
+    long long kind = pybuild_MemFind((int64_t)at);
+    if (PyErr_Occurred()) return NULL;
+    const halstream_block *b = &halstream_found;
+    return Py_BuildValue("(LKKL)", kind, (unsigned long long)b->start, (unsigned long long)b->size, (long long)b->device);
+}
+
+/* capsule(tensor, versioned, destructor): a capsule of DLPack for a tensor at an address. */
+static PyObject *own_capsule(PyObject *self, PyObject *const *v, Py_ssize_t n)
+{
+    (void)self;
+    if (n != 3) return wrong_count("capsule", 3, n);
+    void *tensor = PyLong_AsVoidPtr(v[0]), *destructor = PyLong_AsVoidPtr(v[2]);
+    int versioned = PyObject_IsTrue(v[1]);
+    if (PyErr_Occurred()) return NULL;
+    /* Capsules keep the address of their name. */
+    return PyCapsule_New(tensor, versioned ? "dltensor_versioned" : "dltensor", (PyCapsule_Destructor)destructor);
+}
+
+/* launch(stream, function, modes, size, arguments): enqueues a launch of a kernel; 1, with nothing done, if an
+ * argument's memory is not the stream's. */
+enum { LAUNCH_NUMBERS = 11, LAUNCH_CELL = 16 };
+static PyObject *own_launch(PyObject *self, PyObject *const *v, Py_ssize_t n)
+{
+    (void)self;
+    if (n != 5) return wrong_count("launch", 5, n);
+    char *size, *modes, *cells;
+    Py_ssize_t size_bytes, count, cell_bytes;
+    int64_t stream = PyLong_AsLongLong(v[0]), function = PyLong_AsLongLong(v[1]);
+    if (PyErr_Occurred() || PyBytes_AsStringAndSize(v[2], &modes, &count) < 0 ||
+        PyBytes_AsStringAndSize(v[3], &size, &size_bytes) < 0 || PyBytes_AsStringAndSize(v[4], &cells, &cell_bytes) < 0)
+        return NULL;
+    if (size_bytes != LAUNCH_NUMBERS * (Py_ssize_t)sizeof(uint32_t) || cell_bytes != count * LAUNCH_CELL)
+        return PyErr_Format(PyExc_ValueError, "%zd bytes are no size of a launch, or %zd bytes are not those of %zd arguments",
+                            size_bytes, cell_bytes, count);
+    uint32_t numbers[LAUNCH_NUMBERS];
+    memcpy(numbers, size, sizeof numbers);
+    halstream_launch launch = {numbers, modes, cells, count};
+    if (halstream_enter()) return refused();
+    int64_t misplaced = pybuild_StreamLaunch(stream, function, (int64_t)(uintptr_t)&launch);
+    return PyErr_Occurred() ? NULL : PyLong_FromLongLong(misplaced);
+}
+"""
+
+OBJECT_ENTRIES = r"""
+    {"collected", own_collected, METH_O, "collected($module, id, /)\n--\n\n"},
+    {"reap", own_reap, METH_O, "reap($module, ids, /)\n--\n\n"},
+    {"mem_block", own_mem_block, METH_O, "mem_block($module, address, /)\n--\n\n"},
+    {"capsule", (PyCFunction)(void (*)(void))own_capsule, METH_FASTCALL,
+     "capsule($module, tensor, versioned, destructor, /)\n--\n\n"},
+    {"launch", (PyCFunction)(void (*)(void))own_launch, METH_FASTCALL,
+     "launch($module, stream, function, modes, size, arguments, /)\n--\n\n"},
+"""
+
 TAIL = r"""
-/* The functions that the C classes of streams and events call. */
-#define CALL_1(name, function) \
-    static int64_t call_##name(int64_t a) { return halstream_enter() ? (refused(), 0) : function(a); }
-#define CALL_2(name, function) \
-    static int64_t call_##name(int64_t a, int64_t b) { return halstream_enter() ? (refused(), 0) : function(a, b); }
-#define CALL_3(name, function) \
-    static int64_t call_##name(int64_t a, int64_t b, int64_t c) \
-    { \
-        return halstream_enter() ? (refused(), 0) : function(a, b, c); \
-    }
-#define CALL_4(name, function) \
-    static int64_t call_##name(int64_t a, int64_t b, int64_t c, int64_t d) \
-    { \
-        return halstream_enter() ? (refused(), 0) : function(a, b, c, d); \
-    }
-#define CALL_5(name, function) \
-    static int64_t call_##name(int64_t a, int64_t b, int64_t c, int64_t d, int64_t e) \
-    { \
-        return halstream_enter() ? (refused(), 0) : function(a, b, c, d, e); \
-    }
-static int64_t call_stream_nop(int64_t a)
-{
-    if (halstream_enter()) return refused(), 0;
-    halstream_self.site = halstream_line();
-    int64_t result = pybuild_StreamNop(a);
-    halstream_self.site = 0;
-    return result;
-}
-static int64_t call_stream_launch(int64_t a, int64_t b, int64_t c)
-{
-    if (halstream_enter()) return refused(), 0;
-    halstream_self.site = halstream_line();
-    int64_t result = pybuild_StreamLaunch(a, b, c);
-    halstream_self.site = 0;
-    return result;
-}
-
-CALL_1(stream_status, pybuild_StreamStatus)
-CALL_2(stream_record, pybuild_StreamRecord)
-CALL_3(stream_record_new, pybuild_StreamRecordNew)
-CALL_2(stream_wait_event, pybuild_StreamWaitEvent)
-CALL_2(stream_wait_stream, pybuild_StreamWaitStream)
-CALL_1(stream_query, pybuild_StreamQuery)
-CALL_2(stream_sync, pybuild_StreamSync)
-CALL_1(event_query, pybuild_EventQuery)
-CALL_2(event_sync, pybuild_EventSync)
-CALL_2(event_recorded, pybuild_EventRecorded)
-CALL_2(event_new, pybuild_EventNew)
-CALL_2(reap_events, pybuild_ReapEvents)
-CALL_4(stream_wait_place, pybuild_StreamWaitPlace)
-CALL_4(event_placed, pybuild_EventPlaced)
-CALL_1(mem_find, pybuild_MemFind)
-CALL_4(stream_copy, pybuild_StreamCopy)
-CALL_3(block_new_async, pybuild_BlockNewAsync)
-CALL_2(block_free_async, pybuild_BlockFreeAsync)
-CALL_1(reap, pybuild_Reap)
-CALL_2(executable_launch, pybuild_ExecutableLaunch)
-CALL_4(stream_copy_async, pybuild_StreamCopyAsync)
-CALL_5(stream_fill, pybuild_StreamFill)
-
-static const halstream_calls calls = {
-    sizeof(halstream_calls), &halstream_slow, &halstream_plain, &halstream_devices, &halstream_recorded,
-    &halstream_running, halstream_inside,
-    call_stream_status, call_stream_nop, call_stream_record, call_stream_record_new, call_stream_wait_event,
-    call_stream_wait_stream, call_stream_query, call_stream_sync, call_event_query, call_event_sync,
-    call_event_recorded, call_event_new, call_reap_events,
-    call_stream_wait_place, call_event_placed, &halstream_found, call_mem_find,
-    call_stream_copy, call_block_new_async, call_block_free_async, call_reap,
-    call_stream_launch, halstream_collected, call_executable_launch, call_stream_copy_async,
-    call_stream_fill, halstream_calls_released,
-};
-
 static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "%(name)s", NULL, -1, functions, NULL, NULL, NULL, NULL};
 
 /* The one Go runtime of a process keeps one set of threads, handles and pending
@@ -153,13 +180,7 @@ PyMODINIT_FUNC PyInit_%(name)s(void)
         Py_DECREF(m);
         return NULL;
     }
-    PyObject *capsule = PyCapsule_New((void *)&calls, HALSTREAM_CALLS, NULL);
-    if (capsule == NULL || PyModule_AddObject(m, "calls", capsule) < 0) {
-        Py_XDECREF(capsule);
-        Py_DECREF(m);
-        return NULL;
-    }
-    capsule = PyCapsule_New((void *)halstream_get_api(HALSTREAM_API_VERSION), HALSTREAM_API_CAPSULE, NULL);
+    PyObject *capsule = PyCapsule_New((void *)halstream_get_api(HALSTREAM_API_VERSION), HALSTREAM_API_CAPSULE, NULL);
     if (capsule == NULL || PyModule_AddObject(m, "api", capsule) < 0) {
         Py_XDECREF(capsule);
         Py_DECREF(m);
@@ -235,6 +256,8 @@ class Module:
     def generate(self, file):
         with file:
             self.functions.sort(key=lambda f: f.name)  # gopy's order changes from run to run
-            file.write(HEAD + "".join(f.c_text() for f in self.functions))
-            file.write("\nstatic PyMethodDef functions[] = {\n" + "".join(f.c_entry() for f in self.functions))
+            file.write(HEAD + "".join(f.c_text() for f in self.functions) + OBJECTS)
+            file.write(
+                "\nstatic PyMethodDef functions[] = {\n" + "".join(f.c_entry() for f in self.functions) + OBJECT_ENTRIES
+            )
             file.write("    {NULL, NULL, 0, NULL},\n};\n" + TAIL % {"name": self.name})

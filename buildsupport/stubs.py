@@ -19,7 +19,6 @@ Written by the build, one function a line.
 from typing import Any
 
 process_state: dict[str, Any]
-calls: Any  # a capsule with the functions that the C classes call
 api: Any  # a capsule with the functions of halstream.h
 
 '''

@@ -174,7 +174,7 @@ func unused(r *hal.Runtime, streams int, streamsOnly bool) error {
 	if r == nil {
 		return nil
 	}
-	if n := r.Live() + plainEvents() - streams; n > 0 {
+	if n := r.Live() - streams; n > 0 {
 		return raise(driver.Errorf(driver.InvalidValue, "use backend",
 			"%d stream(s) and event(s) are alive; close them first", n))
 	}
@@ -195,7 +195,7 @@ func Live() (n int64, err error) {
 	if rt == nil {
 		return 0, nil
 	}
-	return int64(rt.Live() + plainEvents()), nil
+	return int64(rt.Live()), nil
 }
 
 // Threads returns how many host threads the runtime knows.

@@ -28,7 +28,6 @@ func BlockNewAsync(stream_, size, release int64) (id int64, err error) {
 			if release == bindings.ReleaseInOrder {
 				b.ReleaseInOrder()
 			}
-			noteBlock(b.Start, b.Size, s.Device().Ordinal())
 		}
 		return idOf(b, err)
 	})

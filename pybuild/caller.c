@@ -14,9 +14,7 @@ _Thread_local halstream_thread halstream_self;
 static halstream_thread nobody;
 static uint32_t always = 1; /* until a backend is in use, and after the end */
 uint32_t *halstream_slow = &always;
-int64_t halstream_plain, halstream_devices;
 int32_t halstream_running;
-halstream_place halstream_recorded;
 halstream_block halstream_found;
 halstream_thread *halstream_caller = &nobody;
 int halstream_forked;
@@ -27,8 +25,6 @@ extern void *PyEval_SaveThread(void) __attribute__((weak));
 extern void PyEval_RestoreThread(void *state) __attribute__((weak));
 extern int PyErr_CheckSignals(void) __attribute__((weak));
 extern void *PyErr_Occurred(void) __attribute__((weak));
-
-int halstream_inside(void) { return halstream_self.inside; }
 
 int halstream_is_over(void) { return atomic_load_explicit(&over, memory_order_acquire); }
 

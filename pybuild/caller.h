@@ -17,7 +17,6 @@ typedef struct halstream_thread {
     int32_t unlocked; /* 1 during a call of halstream.h without Python's lock, which must not be taken */
     int32_t direct; /* 1 during a call of halstream.h: the innermost frame of Python's is the program's */
     int32_t handling; /* 1 while a wait of the thread runs handlers of signals */
-    uint32_t site; /* where the program makes the call, found before Go was entered; 0 unless a capture asks */
 } halstream_thread;
 
 extern _Thread_local halstream_thread halstream_self;

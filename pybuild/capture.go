@@ -97,7 +97,6 @@ func externally(id, eventID int64, op string, enqueue func(*hal.Stream, *hal.Thr
 		return 0, err
 	}
 	err = enqueue(s, t, e)
-	notePlace(e)
 	return enqueued(t, s, err)
 }
 

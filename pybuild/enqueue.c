@@ -49,21 +49,9 @@ static int given(object *names)
     return 1;
 }
 
-/* Objects of this type begin as handle_object; see _core/_handles.h. */
-static object *handle_type;
-
-typedef struct {
-    void *head[2]; /* of every object */
-    int64_t id;    /* 0 if the object's class finds it otherwise */
-} handle_object;
-
 /* Returns the id of a stream, or -1 without an exception. */
 static int64_t id_of(object *stream)
 {
-    if (handle_type != NULL && PyType_IsSubtype(type_of(stream), handle_type)) {
-        int64_t own = ((handle_object *)stream)->id;
-        if (own != 0) return own;
-    }
     object *value = PyObject_GetAttr(stream, id_name);
     long long id = value ? PyLong_AsLongLong(value) : -1;
     if (value != NULL) Py_DecRef(value);
@@ -312,10 +300,6 @@ int halstream_dispatch_install(uint64_t hooks_table)
         halstream_hooks[i] = hook;
     }
     if (put(table, halstream_dispatch_functions) < 0 || put(table, functions) < 0) return -1;
-    if (handle_type == NULL) {
-        handle_type = PyDict_GetItemString(table, "handle");
-        if (handle_type != NULL) Py_IncRef(handle_type);
-    }
     object *type = PyDict_GetItemString(table, "class");
     for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
         object *text = PyDict_GetItemString(table, methods[i].doc);

@@ -112,7 +112,6 @@ func StreamRecord(id, eventID int64) (zero int64, err error) {
 		return 0, err
 	}
 	err = s.Record(t, e)
-	notePlace(e)
 	return enqueued(t, s, err)
 }
 
@@ -160,7 +159,7 @@ func StreamNop(id int64) (zero int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	return enqueued(t, s, s.NopAt(t, uint32(C.halstream_caller.site)))
+	return enqueued(t, s, s.Nop(t))
 }
 
 // StreamDelay enqueues an operation that takes ns nanoseconds.

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from .. import _native
 from .._records import decode
 from .._runtime import Owner, runtime
-from . import _handles
 
 if TYPE_CHECKING:
     from ._event import Event
@@ -33,7 +32,7 @@ _notices_end = _native.raw("notices_end")
 _notices_take = _native.raw("notices_take")
 _stream_notify = _native.raw("stream_notify")
 _stream_sync = _native.raw("stream_sync")
-_query = _handles.EventBase.query
+_event_query = _native.raw("event_query")
 
 S = TypeVar("S", bound="StreamAwaits")
 Awaiting = Generator[Any, Any, Any]
@@ -324,7 +323,11 @@ class EventAwaits:
         -----
         Contract Z1 to Z5.
         """
-        return iter(_nothing) if _query(self) else _pending(self, _event_notify)
+        try:
+            done = _event_query(self._id)
+        except RuntimeError as exc:
+            raise self._fail(exc, "query") from None
+        return iter(_nothing) if done else _pending(self, _event_notify)
 
 
 class StreamAwaits:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar
 
 from .. import _native
 from .._errors import KINDS, ForkError, WaitTimeoutError
 from .._runtime import Owner
-from . import _handles
 from ._reap import REAP_AT, drain, reap
 from ._strict import strict
 
@@ -28,8 +27,6 @@ __all__ = [
     "reap",
     "repr_after_fork",
 ]
-
-_PACKAGE = __name__.partition(".")[0] + "."
 
 # Bits of the flags that the extension takes; the same numbers are in pybuild.
 TIMING = 1
@@ -78,8 +75,6 @@ class Base:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if cls.__module__.startswith(_PACKAGE):
-            _handles.own(cls)
         strict.add(cls)
         if "__repr__" in vars(cls):
             setattr(cls, "__repr__", repr_after_fork(vars(cls)["__repr__"]))  # noqa: B010
@@ -107,10 +102,6 @@ class Base:
         if expected is not None and not isinstance(operand, expected):
             return self._wrong_type(operation, operand, expected)
         return _native.error(exc, self._errors)
-
-    def _raise(self, exc: BaseException, operation: str, operand: object) -> NoReturn:
-        """Raise what this class makes of an error of the core; the C half of the class calls it."""
-        raise self._fail(exc, operation, operand) from None
 
     def _synchronize(self, function: Callable[[int, int], int], timeout: float | None) -> None:
         try:

@@ -14,15 +14,10 @@ thread's settings.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from . import _stack
-from ._handles import Entry
-from ._handles import current_device as current_device
-from ._handles import current_stream as current_stream
-from ._handles import pop as _pop
-from ._handles import push as _push
-from ._stack import in_task, inside, taken_out, with_setting, without_settings
+from ._stack import Entry, in_task, inside, taken_out, with_setting, without_settings
 from ._strict import strict as _strict
 
 if TYPE_CHECKING:
@@ -32,6 +27,61 @@ if TYPE_CHECKING:
 _top = _stack.innermost
 _thread = _stack.thread
 _process = _stack.process
+_new = tuple.__new__
+
+
+def current_device() -> int:
+    """Return the ordinal of the calling task's current device."""
+    own = _thread.own
+    key = own.key
+    entry = _top.get()
+    while entry is not None:
+        if entry.device >= 0 and entry.key is key:
+            return entry.device
+        entry = entry.below
+    device = own.device
+    return _process.device if device is None else device
+
+
+def current_stream(ordinal: int) -> Stream | None:
+    """Return the stream that is current on a device, None for its default stream."""
+    own = _thread.own
+    key = own.key
+    entry = _top.get()
+    while entry is not None:
+        if entry.ordinal == ordinal and entry.key is key:
+            return entry.stream  # type: ignore[no-any-return]
+        entry = entry.below
+    found = own.streams.get(ordinal)
+    return _process.streams.get(ordinal) if found is None else found
+
+
+def push(stream: Stream, ordinal: int, device: int) -> None:
+    """Make a stream current on a device, and a device current (-1: none), until the matching `pop`."""
+    top = _top.get()
+    tokens: list[Any] = []
+    # Without the function that a NamedTuple has for it: this is in every `with`.
+    tokens.append(_top.set(_new(Entry, (_thread.own.key, ordinal, stream, device, top, True, False, top, "", tokens))))
+
+
+def pop(stream: Stream | None) -> bool:
+    """Leave the innermost context if it is this thread's and was entered with a stream (None: any)."""
+    top = _top.get()
+    if (
+        top is None
+        or not top.context
+        or (stream is not None and top.stream is not stream)
+        or top.key is not _thread.own.key
+    ):
+        return False
+    if top.tokens:
+        try:
+            _top.reset(top.tokens.pop())  # a value that is set anew takes four times as long
+            return True
+        except (ValueError, RuntimeError, IndexError):
+            pass  # the context is another one than that which the entry was made in, or the token was used
+    _top.set(top.restore)
+    return True
 
 
 def process_device() -> tuple[int, str]:
@@ -116,10 +166,12 @@ def enter(
     if ordinal is None:
         ordinal = stream._ordinal
     device = ordinal if switch_device else -1
-    if not _push(stream, ordinal, device, forget_transient):
-        top = _top.get()
-        restore = _without_transient(top, ordinal)
-        _top.set(Entry(_thread.own.key, ordinal, stream, device, top, True, True, restore))
+    if not forget_transient:
+        push(stream, ordinal, device)
+        return
+    top = _top.get()
+    restore = _without_transient(top, ordinal)
+    _top.set(Entry(_thread.own.key, ordinal, stream, device, top, True, True, restore))
 
 
 def enter_device(ordinal: int, label: str = "") -> None:
@@ -146,7 +198,7 @@ class GuardScope:
     def enter(self, stream: Stream) -> None:
         """Make a stream current until `leave`."""
         if not _strict.enabled:
-            _push(stream, stream._ordinal, -1, False)
+            push(stream, stream._ordinal, -1)
             self._before.append(None)
             return
         ordinal = stream._ordinal
@@ -158,8 +210,7 @@ class GuardScope:
         """End what the latest `enter` began, which was given the same stream."""
         before = self._before.pop() if self._before else None
         if before is None:
-            if not _pop(stream):
-                leave(stream)
+            leave(stream)
             return
         ordinal, previous = before
         if previous is None:
@@ -188,7 +239,7 @@ def leave(stream: Stream | None = None, *, device: int | None = None) -> None:
     IndexError
         If this thread is in no such context.
     """
-    if device is not None or not _pop(stream):
+    if device is not None or not pop(stream):
         top = _top.get()
         _leave_entry(top, _find(top, stream, device))
 

@@ -1,4 +1,4 @@
-"""Event: a point on a stream. `EventBase`, written in C, has its hot methods."""
+"""Event: a point on a stream."""
 
 from __future__ import annotations
 
@@ -93,51 +93,107 @@ class Event(_handles.EventBase, Base, EventAwaits):
         self._owned = False
         return self.handle
 
-    # Each of these is the whole of the method of `EventBase` without the underscore, or of the
-    # one whose name it begins with, which gives it the calls that it cannot answer alone.
-
-    def _create_event(self, ordinal: int, flags: int) -> None:
-        if len(reap) + _handles.dropped_count() >= REAP_AT:
+    def _create(self, ordinal: int, flags: int) -> None:
+        """Make a new native event that this object owns; one that it had before is closed."""
+        if len(reap) >= REAP_AT:
             drain()
         try:
             self._id = _event_new(ordinal, flags)
         except RuntimeError as exc:
             raise self._fail(exc, "create event") from None
 
-    def _record(self, stream: Any = None) -> None:
+    def record(self, stream: Any = None) -> None:
+        """Record on a stream; None is the current stream of the event's device.
+
+        An event without a device yet takes the current device's stream.
+
+        Parameters
+        ----------
+        stream : Stream or None
+
+        Raises
+        ------
+        WrongDeviceError
+            If the stream is on another device than the event.
+        TypeError
+            If `stream` is no stream.
+        ClosedError
+            If the event or the stream is closed.
+        """
         if stream is None:
             try:
                 where = -1 if self._record_here else self._ordinal
             except RuntimeError as exc:
                 raise self._fail(exc, "record") from None
-            here = self._stream_class._current(_current.current_device() if where < 0 else where)
-            _handles.EventBase.record(self, here)
-            return
+            stream = self._stream_class._current(_current.current_device() if where < 0 else where)
         try:
             _stream_record(stream._id, self._id)
         except Exception as exc:
             other = self._adopt(stream, Stream)
             if other is None:
                 raise self._fail(exc, "record", stream, Stream) from None
-            Event._record(self, other)
+            Event.record(self, other)
 
-    def _wait(self, stream: Any = None) -> None:
+    def wait(self, stream: Any = None) -> None:
+        """Make later work of a stream (None: the current one) wait for this event.
+
+        Parameters
+        ----------
+        stream : Stream or None
+
+        Raises
+        ------
+        TypeError
+            If `stream` is no stream.
+        ClosedError
+            If the event or the stream is closed.
+        """
         if stream is None:
-            _handles.EventBase.wait(self, self._stream_class._current(_current.current_device()))
-            return
+            stream = self._stream_class._current(_current.current_device())
         try:
             _stream_wait_event(stream._id, self._id)
         except Exception as exc:
             raise self._fail(exc, "wait", stream, Stream) from None
 
-    def _query(self) -> bool:
+    def query(self) -> bool:
+        """Return True if the latest record is done, or there is none; never blocks.
+
+        Returns
+        -------
+        bool
+
+        Raises
+        ------
+        ClosedError
+            If the event is closed.
+        """
         try:
-            return bool(_event_query(self._id))
+            return _event_query(self._id) != 0
         except RuntimeError as exc:
             raise self._fail(exc, "query") from None
 
-    def _synchronize_event(self, timeout: float | None = None) -> None:
-        self._synchronize(_event_sync, timeout)
+    def synchronize(self, timeout: float | None = None) -> None:
+        """Block until the latest record is done.
+
+        Parameters
+        ----------
+        timeout : float or None
+            Seconds; None waits for ever.
+
+        Raises
+        ------
+        WaitTimeoutError
+            When the limit comes first; the work goes on.
+        ClosedError
+            If the event is closed.
+        """
+        if timeout is None:
+            try:
+                _event_sync(self._id, -1)
+            except RuntimeError as exc:
+                raise self._fail(exc, "synchronize") from None
+        else:
+            self._synchronize(_event_sync, timeout)
 
     def elapsed(self, end: Any) -> float:
         """Device time from this event to a later one.
@@ -175,9 +231,6 @@ class Event(_handles.EventBase, Base, EventAwaits):
     @property
     def _ordinal(self) -> int:
         """Ordinal of the device, -1 before the first record of an unbound event."""
-        plain = self._plain
-        if plain is not None:
-            return plain[1]
         return int(_native.event_device(self._id))
 
     @property
@@ -193,23 +246,17 @@ class Event(_handles.EventBase, Base, EventAwaits):
     @property
     def _made_with(self) -> int:
         """The TIMING, BLOCKING_SYNC and INTERPROCESS bits of its creation."""
-        plain = self._plain
-        if plain is not None:
-            return plain[2]
         return int(_native.event_flags(self._id))
 
     @property
     def recorded(self) -> bool:
         """True once `record` was called, in a capture or outside of one."""
-        plain = self._plain
-        if plain is not None:
-            return plain[0]
         return bool(_native.event_was_recorded(self._id))
 
     @property
     def closed(self) -> bool:
         """True after `close`."""
-        return self._plain is None and not _native.is_open(self._id)
+        return not _native.is_open(self._id)
 
     def close(self) -> None:
         """Give the event up; waits already enqueued keep their point. Idempotent."""

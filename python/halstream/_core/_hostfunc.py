@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from .. import _native, _sites
 from .._errors import ForkError, HalError
-from . import _assertions, _handles, _lost, _threads
+from . import _assertions, _lost, _threads
 from ._declared import Declared
 from ._declared import account as _account
 from ._unraisable import hook_args
@@ -290,7 +290,6 @@ def connect() -> None:
         return  # no stream exists
     table: dict[str, Any] = {
         "class": _stream_class,
-        "handle": _handles.StreamBase,
         "spawn": _thread,
         "report": _report_number,
         "unreported": _report_unraised,

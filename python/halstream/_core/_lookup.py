@@ -6,8 +6,6 @@ from typing import Any
 
 from .. import _native
 from .._errors import InvalidValueError
-from .._records import BlockRecord, decode
-from . import _handles
 
 __all__ = ["DEVICE", "PAGEABLE", "PINNED", "address_of", "kind_of", "lookup", "register", "unregister"]
 
@@ -15,7 +13,7 @@ __all__ = ["DEVICE", "PAGEABLE", "PINNED", "address_of", "kind_of", "lookup", "r
 PAGEABLE, PINNED, DEVICE = 0, 1, 2
 
 _mem_kind = _native.raw("mem_kind")
-_mem_lookup = _native.raw("mem_lookup")
+_mem_block = _native.taking_objects("mem_block")
 
 
 def lookup(address: int) -> tuple[int, int, int, int]:
@@ -30,13 +28,9 @@ def lookup(address: int) -> tuple[int, int, int, int]:
         If no backend can be used.
     """
     try:
-        found = _handles.lookup(address)
-        if found is not None:
-            return found
-        block: BlockRecord = decode(_mem_lookup(address))
+        return _mem_block(address)  # type: ignore[no-any-return]
     except RuntimeError as exc:
         raise _native.error(exc) from None
-    return block["kind"], block["start"], block["size"], block["device"]
 
 
 def kind_of(address: int) -> int:

@@ -16,12 +16,14 @@ from .. import _native
 from .._runtime import collected
 from . import _handles
 
-__all__ = ["REAP_AT", "close_one", "drain", "lent", "reap", "take_back"]
+__all__ = ["REAP_AT", "close", "drain", "lent", "reap", "take_back"]
 
 #: Ids of streams, events, gates and blocks of memory whose owner was collected; the
 #: negative id of a block, if functions on streams still see its memory.
 reap = collected.ids
-collected.note = _handles.collected
+_handles.leave_to(reap)
+_reap = _native.taking_objects("reap")
+
 #: Calls that make streams and events drain the list from this length on.
 REAP_AT = 32
 
@@ -59,9 +61,8 @@ class GiveBack:
 def drain() -> None:
     """Close, in id order, the native objects whose Python owners are gone."""
     while True:
-        reap.extend(_handles.dropped())
         if reap:
-            _close(reap)
+            close(reap)
         if lent:
             _native.mem_reclaim()
             take_back()
@@ -69,37 +70,15 @@ def drain() -> None:
             return
 
 
-def _close(ids: list[int]) -> None:
-    if len(ids) == 1:  # the usual case, in every loop that drops what it made
-        try:
-            ident = ids.pop()
-        except IndexError:  # another thread, or a signal's handler, drains too
-            return
-        close_one(ident)
-        return
-    found: list[int] = []
-    try:
-        while ids:
-            found.append(ids.pop())
-    except IndexError:
-        pass
-    found.sort(reverse=True)
-    try:
-        while found:
-            close_one(found.pop())
-    finally:
-        ids.extend(found)  # of a call that failed, or that a signal's handler ended
-
-
-def close_one(ident: int) -> None:
-    """Close the native object of an id, whose owner is gone.
+def close(ids: list[int]) -> None:
+    """Close the native objects of the ids in a list, which is empty then, and free what only they have kept.
 
     Raises
     ------
     HalError
-        If the core cannot close it.
+        If the core cannot close one of them; the others are closed.
     """
     try:
-        _handles.reap(ident)
+        _reap(ids)
     except RuntimeError as exc:
         raise _native.error(exc) from None

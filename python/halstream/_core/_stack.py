@@ -8,12 +8,10 @@ from __future__ import annotations
 import sys
 import threading
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakSet
 
 from .._runtime import State, runtime
-from . import _handles
-from ._handles import Entry
 
 if TYPE_CHECKING:
     from . import Stream
@@ -28,14 +26,39 @@ class Key:
         self.retired = False
 
 
-class Settings(_handles.ChoicesBase):
+class Entry(NamedTuple):
+    """One element of the stack; `below` links to the next."""
+
+    key: Key  #: marks the thread that made the entry
+    ordinal: int  #: device whose current stream the entry sets, -1 for none
+    stream: Any  #: the stream, or None
+    device: int  #: current device that the entry sets, -1 for none
+    below: Any  #: the next entry of the stack, or None
+    context: bool  #: True for a context: leaving it removes the entry and the settings above it
+    #: True for cupy's use(), which the next context forgets, and for cupy's contexts, which
+    #: undo nothing but the stream of their device.
+    transient: bool
+    restore: Any  #: top of the stack after leaving, or None
+    label: str = ""  #: name the device was chosen by, "" for none (paddle)
+    #: What the variable was set with, to reset it: a list of at most one token, which is good for one use.
+    tokens: Any = ()
+
+    def replaced(self, **fields: Any) -> Entry:
+        """Return a copy with other values of some fields, which was not set yet."""
+        return self._replace(tokens=(), **fields)
+
+
+class Settings:
     """What a thread chose outside any context."""
 
-    __slots__ = ("__weakref__",)
+    __slots__ = ("__weakref__", "device", "key", "streams", "transient")
 
     def __init__(self) -> None:
         # An object, not the thread's number: numbers are used again.
         self.key = Key()
+        self.device: int | None = None
+        self.streams: dict[int, Stream] = {}  # the current ones, by their devices
+        self.transient: set[int] = set()  # devices whose current stream is forgotten by their next context (cupy)
 
     def reset(self) -> None:
         self.key.retired = True
@@ -53,11 +76,12 @@ class _Thread(threading.local):
         process.threads.add(self.own)
 
 
-class _Process(_handles.ChoicesBase, State):
+class _Process(State):
     """What the process chose outside any context (paddle and mindspore), and every thread's settings."""
 
     def __init__(self) -> None:
         self.device = 0
+        self.streams: dict[int, Stream] = {}
         self.label = ""
         self.blocking = False
         self.memory_limit = 0
@@ -99,7 +123,6 @@ class _Process(_handles.ChoicesBase, State):
 process = runtime.add("current", _Process())
 innermost: ContextVar[Entry | None] = ContextVar("halstream_current", default=None)
 thread = _Thread()
-_handles.stack(innermost, lambda: thread.own, process)
 
 
 def in_task() -> bool:

@@ -1,6 +1,6 @@
 """Stream: a line of work on a device.
 
-`StreamBase`, written in C, has its hot methods. The dialects subclass it. What a dialect
+The dialects subclass it. What a dialect
 changes goes through the class attributes `_errors`, `_event_class` and `_event_flags` and
 the hook `_wrong_type`; the rest is here.
 """
@@ -26,15 +26,18 @@ S = TypeVar("S", bound="Stream")
 E = TypeVar("E", bound="Event")
 
 _stream_record = _native.raw("stream_record")
+_stream_record_new = _native.raw("stream_record_new")
 _stream_wait_event = _native.raw("stream_wait_event")
 _stream_wait_stream = _native.raw("stream_wait_stream")
 _stream_query = _native.raw("stream_query")
 _stream_sync = _native.raw("stream_sync")
-_enter = _current.enter
+_push = _current.push
+_pop = _current.pop
 _leave = _current.leave
+_event_of = _handles.event_of
 
 
-class Stream(_handles.StreamBase, StreamProperties, StreamAwaits):
+class Stream(StreamProperties, StreamAwaits):
     """A line of work on a device; work on it runs in the order of the calls.
 
     Parameters
@@ -73,6 +76,8 @@ class Stream(_handles.StreamBase, StreamProperties, StreamAwaits):
     _core_event: ClassVar[type[Event]]  # set by _event.py, which imports this file
     _event_class: ClassVar[type[Event]]
     _event_flags: ClassVar[int] = 0
+    #: True where `_new_event` makes the event that `record` returns, False where the core does as it records it.
+    _makes_events: ClassVar[bool] = False
     _foreign: Any = None  # another library's object that owns the stream
 
     def __init__(
@@ -86,7 +91,7 @@ class Stream(_handles.StreamBase, StreamProperties, StreamAwaits):
 
     def _create(self, ordinal: int, priority: int, flags: int, context: int = 0) -> None:
         """Make a new native stream that this object owns."""
-        if len(reap) + _handles.dropped_count() >= REAP_AT:
+        if len(reap) >= REAP_AT:
             drain()
         elif reap:
             # A dropped stream of a vendor's device is in one of its few hardware queues until it is closed.
@@ -98,13 +103,13 @@ class Stream(_handles.StreamBase, StreamProperties, StreamAwaits):
             ident = _native.stream_new(ordinal, level, flags, context)
         except RuntimeError as exc:
             raise self._fail(exc, "create stream") from None
-        self._bind(ident, ordinal)
+        self._id, self._ordinal = ident, ordinal
         self._owner = Owner(ident)
         in_use.add(ordinal)
 
     def _attach(self, ident: int, ordinal: int, owner: Owner | None = None) -> None:
         """Make this object a wrapper of a native stream that exists already."""
-        self._bind(ident, ordinal)
+        self._id, self._ordinal = ident, ordinal
         self._owner = owner
         in_use.add(ordinal)
 
@@ -210,25 +215,78 @@ class Stream(_handles.StreamBase, StreamProperties, StreamAwaits):
 
     # -- order ------------------------------------------------------------
 
-    # Each of these is the whole of the method of `StreamBase` without the underscore, which
-    # gives it the calls that it cannot answer alone.
+    def record(self, event: Any = None) -> Any:
+        """Mark the point that the stream has reached; None makes a new event.
 
-    def _record(self, event: Any = None) -> Any:
+        Parameters
+        ----------
+        event : Event or None
+            Overwritten if it was recorded before. An event that was made
+            without a device takes the stream's.
+
+        Returns
+        -------
+        Event
+            `event`, or the new one.
+
+        Raises
+        ------
+        WrongDeviceError
+            If the event belongs to another device.
+        TypeError
+            If `event` is no event.
+        ClosedError
+            If the stream or the event is closed.
+
+        Notes
+        -----
+        Contract E3, E4, E7.
+        """
         if event is None:
-            event = self._new_event()
-            _handles.StreamBase.record(self, event)
-            return event
+            if self._makes_events:
+                event = self._new_event()
+            else:
+                try:
+                    event = _event_of(self._event_class, _stream_record_new(self._id, -1, self._event_flags))
+                except Exception as exc:
+                    raise self._fail(exc, "record") from None
+                if len(reap) >= REAP_AT:
+                    drain()
+                return event
         try:
             _stream_record(self._id, event._id)
         except Exception as exc:
             other = self._adopt(event, self._core_event)
             if other is None:
                 raise self._fail(exc, "record", event, self._core_event) from None
-            Stream._record(self, other)
+            Stream.record(self, other)
         return event
 
-    def _wait_any(self, other: Any) -> None:
-        if isinstance(other, Stream):
+    def wait(self, other: Any) -> None:
+        """Make later work wait for an event or for another stream's work so far.
+
+        The host does not block. An event that was never recorded is complete.
+
+        Parameters
+        ----------
+        other : Event or Stream
+            A stream stands for all work enqueued on it before this call; it
+            may be another library's, with ``__cuda_stream__``.
+
+        Raises
+        ------
+        TypeError
+            If `other` is neither.
+        ClosedError
+            If it or the stream is closed.
+
+        Notes
+        -----
+        Contract E1, E2, E3, S6.
+        """
+        if isinstance(other, self._core_event):
+            self.wait_event(other)
+        elif isinstance(other, Stream):
             self.wait_stream(other)
         elif hasattr(other, "__cuda_stream__"):
             self.wait_stream(Stream.from_cuda_stream(other, self._ordinal))
@@ -237,28 +295,84 @@ class Stream(_handles.StreamBase, StreamProperties, StreamAwaits):
         else:
             self.wait_event(other)
 
-    def _wait_event(self, event: Any) -> None:
+    def wait_event(self, event: Any) -> None:
+        """Make later work wait for the latest record of an event.
+
+        Parameters
+        ----------
+        event : Event
+
+        Raises
+        ------
+        TypeError
+            If `event` is no event.
+        ClosedError
+            If the stream or the event is closed.
+        """
         try:
             _stream_wait_event(self._id, event._id)
         except Exception as exc:
             other = self._adopt(event, self._core_event)
             if other is None:
                 raise self._fail(exc, "wait_event", event, self._core_event) from None
-            Stream._wait_event(self, other)
+            Stream.wait_event(self, other)
 
-    def _wait_stream(self, stream: Any) -> None:
+    def wait_stream(self, stream: Any) -> None:
+        """Make later work wait for the work enqueued on another stream so far.
+
+        Parameters
+        ----------
+        stream : Stream
+
+        Raises
+        ------
+        TypeError
+            If `stream` is no stream.
+        ClosedError
+            If either stream is closed.
+        """
         try:
             _stream_wait_stream(self._id, stream._id)
         except Exception as exc:
             raise self._fail(exc, "wait_stream", stream, Stream) from None
 
-    def _query(self) -> bool:
+    def query(self) -> bool:
+        """Return True if all work enqueued so far is done; never blocks.
+
+        Returns
+        -------
+        bool
+
+        Raises
+        ------
+        HalError
+            The first error of the stream, once; `ClosedError` if it is closed.
+        """
         try:
-            return bool(_stream_query(self._id))
+            return _stream_query(self._id) != 0
         except RuntimeError as exc:
             raise self._fail(exc, "query") from None
 
-    def _synchronize_stream(self, timeout: float | None = None) -> None:
+    def synchronize(self, timeout: float | None = None) -> None:
+        """Block until all work enqueued before the call is done.
+
+        Parameters
+        ----------
+        timeout : float or None
+            Seconds; None waits for ever.
+
+        Raises
+        ------
+        WaitTimeoutError
+            When the limit comes first. The work goes on; the text names the
+            stream and what its head operation waits for.
+        Exception
+            The first exception of a function given to `call_checked`, once.
+
+        Notes
+        -----
+        Contract S4. Ctrl-C raises `KeyboardInterrupt` within 0.1 s.
+        """
         if timeout is None:
             try:
                 _stream_sync(self._id, -1)
@@ -352,12 +466,16 @@ class Stream(_handles.StreamBase, StreamProperties, StreamAwaits):
 
     # -- protocols --------------------------------------------------------
 
-    def _enter(self: S) -> S:
-        _enter(self)
+    def __enter__(self: S) -> S:
+        """Make the stream and its device current."""
+        ordinal = self._ordinal
+        _push(self, ordinal, ordinal)
         return self
 
-    def _leave(self) -> None:
-        _leave(self)
+    def __exit__(self, *exc_info: object) -> None:
+        """Restore what was current before."""
+        if not _pop(self):
+            _leave(self)
 
     def __repr__(self) -> str:
         number = "closed" if self.closed else self.index
@@ -366,9 +484,6 @@ class Stream(_handles.StreamBase, StreamProperties, StreamAwaits):
     def _new_event(self) -> Event:
         event = object.__new__(self._event_class)
         event._create(-1, self._event_flags)
-        cls = type(self)
-        if cls._new_event is Stream._new_event:
-            _handles.remember(cls, self._event_class, self._event_flags)
         return event
 
 

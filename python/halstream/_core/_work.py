@@ -221,7 +221,14 @@ class Work(Base):
         except HalError as exc:
             raise self._fail(exc, "launch") from None
 
-    def _nop(self) -> None:
+    def nop(self) -> None:
+        """Enqueue an operation that does nothing.
+
+        Raises
+        ------
+        ClosedError
+            If the stream is closed.
+        """
         try:
             _stream_nop(self._id)
         except RuntimeError as exc:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _memory, _native
-from .._core import _handles, _hostfunc
+from .._core import _hostfunc
 from .._core._interop import device_facts, fact
 from .._errors import CompileError, HalError, KernelArgumentError
 from . import _nvrtc
@@ -32,7 +32,7 @@ _ENTRIES = re.compile(rb"\.entry\s+([A-Za-z_$%][\w$]*)")
 # The encoding in which the extension receives a program, as its strings are text.
 _BINARY = "hex:"
 
-_enqueue = _handles.launch
+_enqueue = _native.taking_objects("launch")
 
 
 class Loaded(NamedTuple):

@@ -86,7 +86,7 @@ class Shape(NamedTuple):
 
 
 def _packed(grid: Any, block: Any, shared: int, cooperative: bool, cluster: Any) -> bytes:
-    """Return the size of a launch as `_handles.launch` takes it."""
+    """Return the size of a launch as the extension takes it."""
     return struct.pack("<11I", *grid, *block, shared, cooperative, *cluster)
 
 

@@ -106,7 +106,7 @@ def _collect(ident: int) -> None:
         reap.append(-ident)
 
 
-_handles.owners(reap, _holds, _collect)
+_handles.seen_by_functions(_holds, _collect)
 
 
 class Memory(_handles.MemoryBase, Exchange):

@@ -9,7 +9,7 @@ import operator
 from typing import TYPE_CHECKING, Any
 
 from .. import _native
-from .._core import _current, _handles
+from .._core import _current
 from .._core._interop import backend_name
 from .._core._lookup import PINNED
 from .._core._reap import lent, take_back
@@ -27,6 +27,7 @@ CPU, CUDA, CUDA_HOST, EXT_DEV = 1, 2, 3, 12
 # Flags of a versioned tensor.
 READ_ONLY, IS_COPIED = 1, 2
 
+_capsule = _native.taking_objects("capsule")
 _dlpack_lend = _native.raw("dlpack_lend")
 _mem_wait = _native.raw("mem_wait")
 _stream_wait_mem = _native.raw("stream_wait_mem")
@@ -174,7 +175,7 @@ class Exchange:
         if lent:
             take_back()
         lent[token] = owner
-        return _handles.capsule(tensor, versioned, _destructor())
+        return _capsule(tensor, versioned, _destructor())
 
     @property
     def __array_interface__(self) -> dict[str, Any]:

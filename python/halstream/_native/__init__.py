@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from .._errors import KINDS, HalError, InvalidValueError, OutOfMemoryError
 from .._records import ERROR_PREFIX, ErrorRecord, decode
-from .._runtime import runtime
+from .._runtime import collected, runtime
 
 #: Exceptions of checked functions by token, until a synchronize raises them.
 checked: dict[int, BaseException] = runtime.keep("exceptions of checked functions", {})
@@ -71,7 +71,7 @@ def _load() -> Any:
                             setattr(module, key, getattr(ext, value.camel))
             ext.pybuild_StallHook(id(_endless))
             ext.pybuild_PackageRoot(importlib.import_module("._sites", _PACKAGE).ROOT)
-            importlib.import_module("._core._handles", _PACKAGE).connect(ext.calls)
+            collected.note = ext.collected
             fresh = _ext is None  # unless a call from a finalizer has done all this meanwhile
             _ext = ext
     if fresh:
@@ -306,6 +306,18 @@ else:
 
         globals()[name] = call
         return call
+
+
+def taking_objects(name: str) -> Callable[..., Any]:
+    """Return a function of the extension that takes or makes Python's objects; buildsupport/pybindgen.py has them.
+
+    To be kept as one that `raw` returns.
+    """
+    if _ext is not None:
+        return getattr(_ext, name)  # type: ignore[no-any-return]
+    deferred = _Deferred("")
+    deferred.camel = name
+    return deferred
 
 
 def named(name: str) -> Callable[..., Any]:

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import _native, _sites
-from .._core._reap import close_one, reap
+from .._core._reap import close, reap
 from .._errors import StallError
 from .._runtime import runtime
 from . import actors as _actors
@@ -140,7 +140,7 @@ def _decide(me: int, text: str, better: Sequence[int], native: list[str]) -> tup
         # A gate without references opens when it is collected.
         gc.collect()
         while reap:
-            close_one(reap.pop())
+            close([reap.pop()])
         _suspicions[me] = _Suspicion(text)  # now: a collection may take longer than _AGREE_S
         return "", True
     if native:

@@ -16,7 +16,7 @@ from types import FrameType
 from typing import NamedTuple
 
 from .. import _native, _sites
-from .._core._reap import close_one, reap
+from .._core._reap import close, reap
 from .._errors import StallError
 from .._runtime import runtime
 from . import actors as _actors
@@ -87,7 +87,7 @@ def deliver() -> int:
     verdict = _to_raise.pop()
     gc.collect()  # a gate without references opens when it is collected
     while reap:
-        close_one(reap.pop())
+        close([reap.pop()])
     at = _innermost(sys._getframe())
     if at is not verdict.frame or verdict.instruction not in (-1, at.f_lasti):
         return 0

@@ -150,6 +150,8 @@ class _BaseStream(core.Stream):
             return Stream._initial
         return stream if isinstance(stream, _BaseStream) else Stream._wrap(stream)
 
+    _makes_events = True
+
     def _new_event(self) -> Event:
         return Event()  # of the current device; a stream of another one refuses it
 

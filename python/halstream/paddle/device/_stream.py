@@ -101,6 +101,8 @@ class Stream(DialectStream):
         handle = 0 if self.closed else self.handle
         return f"<paddle.device.Stream device={self.device} stream={handle:#x}>"
 
+    _makes_events = True
+
     def _new_event(self) -> Event:
         # On the stream's own device; 3.3 makes it on the expected one, where it cannot be recorded.
         return Event._on(self.device)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from ... import _core as core
-from ..._core import _current, _handles
+from ..._core import _current
 from .._device import device_index, existing, in_range
 from ._build import wrap
 from .streams import Stream
 
 
-class StreamContext(_handles.GuardBase):
+class StreamContext:
     """torch.cuda.StreamContext (2.15): makes a stream and its device current.
 
     Unlike torch's it belongs to the task, not to the thread, and one object
@@ -19,18 +19,35 @@ class StreamContext(_handles.GuardBase):
     the body makes current are undone as well.
     """
 
-    __slots__ = ()  # it has a dictionary and weak references already
     __module__ = "halstream.torch.cuda"
+
+    def __init__(self, stream: Any) -> None:
+        self.stream = stream
+        self.idx: int = _current.current_device()
+        self._entered: core.Stream | None = None
+        # What was current on the device that was current, and on the stream's if that is another one.
+        self._before: tuple[int, core.Stream | None] | None = None
+        self._there: tuple[int, core.Stream | None] | None = None
+
+    def __enter__(self) -> None:
+        if self.stream is None:
+            return
+        stream = self.stream if isinstance(self.stream, core.Stream) else self._other_stream()
+        here, there = _current.current_device(), stream._ordinal
+        before = here, _current.current_stream(here)
+        other = None if here == there else (there, _current.current_stream(there))
+        _current.push(stream, there, there)
+        self._entered, self._before, self._there = stream, before, other
+
+    def __exit__(self, type: Any, value: Any, traceback: Any) -> None:
+        if self.stream is not None:
+            _current.leave(self._entered)
 
     def _other_stream(self) -> Stream:
         """Return the stream of an object that is none of this package."""
         stream = self.stream
         _ = stream.device  # what torch asks for first, and names when it is not there
         return _from_parts(stream.stream_id, stream.device_index, stream.device_type)
-
-    def _leave(self) -> None:
-        """End a context that was not entered."""
-        _current.leave()
 
     @property
     def src_prev_stream(self) -> Stream | None:
@@ -43,11 +60,9 @@ class StreamContext(_handles.GuardBase):
         return _named(self._there)
 
 
-# Written in C: a function of Python takes longer to call than the object to make.
-_handles.own(StreamContext)
-_handles.guards(StreamContext)
-stream = _handles.stream
-stream.__module__ = __name__
+def stream(stream: Any) -> StreamContext:
+    """torch.cuda.stream (2.15): None changes nothing."""
+    return StreamContext(stream)
 
 
 def _named(saved: tuple[int, core.Stream | None] | None) -> Stream | None:
