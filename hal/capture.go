@@ -271,7 +271,7 @@ func (a *captures) join(s *Stream, c *Capture) bool {
 	}
 	a.active[s] = c
 	a.count.Add(1)
-	c.rt.words.Or(status.Captured) // calls that C could answer pass the runtime
+	c.rt.status.Or(status.Captured)
 	if s.Ordered() {
 		a.mark(s.dev)
 	}
@@ -780,7 +780,7 @@ func (a *captures) leaveOne(s *Stream, left []*Device) []*Device {
 	delete(a.active, s)
 	s.capture.Store(nil)
 	if a.count.Add(-1) == 0 {
-		s.dev.rt.words.And(^uint32(status.Captured))
+		s.dev.rt.status.And(^uint32(status.Captured))
 	}
 	if s.Ordered() && !slices.Contains(left, s.dev) {
 		left = append(left, s.dev)

@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 
 	"halstream/hal/driver"
-	"halstream/hal/status"
 )
 
 // Device is one device of a runtime.
@@ -207,7 +206,7 @@ func (d *Device) loss() *driver.Error {
 // checkWorks returns the error of a device that a native function has made useless. Of one
 // that was lost otherwise its backend returns the error.
 func (d *Device) checkWorks() error {
-	if d.rt.words.Load()&status.Lost == 0 {
+	if !d.rt.lost.Load() {
 		return nil
 	}
 	return d.Lost()
@@ -465,21 +464,8 @@ func (d *Device) newStream(o StreamOptions, ctx *Context) (*Stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.keepStatus()
 	d.handles.add(s)
 	return s, nil
-}
-
-// withStatus returns the backend's stream with these words: that of s, or if s is nil
-// one that was closed with work pending. If it is nil, all of its work is done.
-func (d *Device) withStatus(s *Stream, w *status.Stream) driver.Stream {
-	if s != nil && s.words == w {
-		return s.d
-	}
-	if known, ok := d.d.(driver.StatusDevice); ok {
-		return known.WithStatus(w)
-	}
-	return nil // of a backend that is in use since then
 }
 
 // primary is the one context of a device that is shared by counting its users.

@@ -23,24 +23,17 @@ import (
 	"halstream/hal/driver"
 	"halstream/hal/native"
 	"halstream/hal/pages"
-	"halstream/hal/status"
 )
 
 // Nop enqueues an operation that does nothing.
 //
 // # Errors: [ErrClosed], [ErrWrongContext], [ErrNoContext], [ErrInHostFunction].
-func (s *Stream) Nop(t *Thread) error { return s.NopAt(t, 0) }
-
-// NopAt is Nop for a caller that knows where the program makes the call: on a capturing
-// stream that is the site of the node. 0 is an unknown place.
-//
-// # Errors: as for Nop.
-func (s *Stream) NopAt(t *Thread, site uint32) error {
+func (s *Stream) Nop(t *Thread) error {
 	if err := s.checkEnqueue(t, "nop"); err != nil {
 		return err
 	}
 	if c := s.capture.Load(); c != nil {
-		return c.addNode(s, &Node{kind: driver.EmptyNode, site: site})
+		return c.addNode(s, &Node{kind: driver.EmptyNode})
 	}
 	var id uint32
 	if s.listened() {
@@ -749,7 +742,7 @@ func (c *nativeCall) Title() string {
 // Run implements driver.NativeCall.
 func (c *nativeCall) Run() (err *driver.Error) {
 	dev := c.s.dev
-	if dev.rt.words.Load()&status.Lost != 0 && dev.loss() != nil {
+	if dev.rt.lost.Load() && dev.loss() != nil {
 		c.free() // the device was lost after the call that enqueued the function had looked
 		return nil
 	}
@@ -762,7 +755,7 @@ func (c *nativeCall) Run() (err *driver.Error) {
 		if c.losesDevice {
 			err = driver.Errorf(driver.DeviceLost, c.Title(), "%s: %s", c.Title(), text)
 			err.Site = c.site
-			dev.rt.words.Or(status.Lost) // before anybody sees that the operation has ended
+			dev.rt.lost.Store(true) // before anybody sees that the operation has ended
 		} else {
 			err = driver.Errorf(driver.HostFunction, c.Title(), "%s: %s", c.Title(), text)
 			dev.noteFailed(c.s)

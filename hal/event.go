@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 
 	"halstream/hal/driver"
-	"halstream/hal/status"
 )
 
 // EventKind is the behaviour of an event before its first record and after it.
@@ -457,18 +456,6 @@ func (e *Event) Handle(t *Thread) (uint64, error) {
 
 // GivenHandle returns the number that Handle has returned, 0 before.
 func (e *Event) GivenHandle() uint64 { return e.handle.Load() }
-
-// Place returns the place that the latest record stands for, by the words of its
-// stream; nil where C code cannot tell whether it is done. The caller made the
-// record, and no other thread makes one meanwhile.
-func (e *Event) Place() (*status.Stream, uint64) {
-	if b := e.bound.Load(); b != nil && e.captured.Load() == nil && !e.byGraphs.Load() {
-		if known, ok := b.d.(driver.StatusEvent); ok {
-			return known.Place()
-		}
-	}
-	return nil, 0
-}
 
 // Notify begins a wait for the latest record of e at this call, as [Stream.Notify] does
 // for the work of a stream.

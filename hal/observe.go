@@ -18,7 +18,7 @@ type listeners struct {
 	notifier notifier
 	mu       sync.Mutex
 	current  atomic.Pointer[listenerSet]
-	words    *atomic.Uint32 // the runtime's
+	status   *atomic.Uint32 // the runtime's
 	ids      atomic.Uint32
 	sites    atomic.Pointer[func() uint32]
 }
@@ -63,10 +63,10 @@ func (l *listeners) change(f func(*listenerSet)) {
 	if len(a.functions) == 0 && len(a.logs) == 0 {
 		l.current.Store(nil)
 		l.notifier.change(a)
-		l.words.And(^uint32(status.Listened))
+		l.status.And(^uint32(status.Listened))
 		return
 	}
-	l.words.Or(status.Listened) // before it is notified, so that no operation is missed
+	l.status.Or(status.Listened) // before it is notified, so that no operation is missed
 	l.notifier.change(a)
 	l.current.Store(a)
 }

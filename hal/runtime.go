@@ -36,9 +36,9 @@ type Runtime struct {
 	sim      driver.Simulator
 	vendor   driver.VendorDriver
 	eventIDs atomic.Uint64
-	// words has a bit for each reason why calls need the core, see Status.
-	words   *atomic.Uint32
-	changes scheduleChanges
+	status   *atomic.Uint32
+	// lost is set for good once a native function has made a device useless.
+	lost    atomic.Bool
 	gateIDs atomic.Uint64
 	// captures are the captures in progress. kept and places are set by SetKept and SetPlaces.
 	captures captures
@@ -56,14 +56,9 @@ type Runtime struct {
 //   - [ErrAbsent]: the driver has no device.
 //   - The error of the driver for a device that it cannot open.
 func Open(drv driver.Driver, threads int) (*Runtime, error) {
-	rt := &Runtime{drv: drv, Funcs: newQueue(threads), words: status.NewWord()}
-	rt.listeners.words = rt.words
+	rt := &Runtime{drv: drv, Funcs: newQueue(threads), status: status.NewWord()}
+	rt.listeners.status = rt.status
 	rt.sim, _ = drv.(driver.Simulator)
-	if rt.sim == nil {
-		rt.words.Or(status.Foreign)
-	} else if rt.sim.Deterministic() {
-		rt.words.Or(status.Stepped)
-	}
 	rt.vendor, _ = drv.(driver.VendorDriver)
 	if q, ok := drv.(driver.Sequencer); ok {
 		q.OnSequence(rt.listeners.notifier.sequence)
@@ -224,7 +219,6 @@ func (rt *Runtime) Close() {
 	if !rt.ended.CompareAndSwap(false, true) {
 		return
 	}
-	rt.words.Or(status.Ended)
 	rt.Funcs.Close()
 	for _, d := range rt.devices {
 		d.pool.drain(d)
@@ -252,10 +246,7 @@ func (rt *Runtime) SetSchedule(t *Thread, text string, c driver.Caller) error {
 		return driver.Errorf(driver.NotSupported, op, "schedules need the host device, and the backend in use is %s: "+
 			"its hardware chooses the order; set HALSTREAM_BACKEND=host", rt.Name())
 	}
-	rt.beginSchedule() // before the backend changes, so that no call is missed
-	err := rt.sim.SetSchedule(text, c)
-	rt.endSchedule()
-	if err != nil {
+	if err := rt.sim.SetSchedule(text, c); err != nil {
 		return err
 	}
 	// What a run reads before it writes it must not depend on earlier runs. Memory
@@ -486,76 +477,8 @@ func (rt *Runtime) NewEvent(t *Thread, d *Device, o EventOptions) (*Event, error
 // Contract: G6.
 func (rt *Runtime) SetKept(f func(token uint64)) { rt.kept.Store(&f) }
 
-// scheduleChanges counts the calls that are about to change the schedule.
-type scheduleChanges struct {
-	mu sync.Mutex
-	n  int
-}
-
-// NewRecordedEvent makes an event as NewEvent does that was recorded without a call,
-// on a stream of d that had no work: the caller has seen that no bit of
-// [Runtime.Status] was set then, and the stream's words.
-//
-// # Errors: as for NewEvent.
-//
-// Contract: E1, E3.
-func (rt *Runtime) NewRecordedEvent(t *Thread, d *Device, o EventOptions) (*Event, error) {
-	e, err := rt.NewEvent(t, d, o)
-	if err != nil {
-		return nil, err
-	}
-	e.bound.Load().d.(driver.StatusEvent).Recorded()
-	e.version.Add(1)
-	return e, nil
-}
-
-// NewPlacedEvent makes an event as NewEvent does that was recorded without a call, at
-// a place of the timeline whose words w are. The caller has seen that no bit of
-// [Runtime.Status] was set then, and that the legacy order could not
-// move the place. s is the stream, nil if it was closed since.
-//
-// # Errors: as for NewEvent.
-//
-// Contract: E3, E4.
-func (rt *Runtime) NewPlacedEvent(t *Thread, d *Device, o EventOptions, s *Stream, w *status.Stream, place uint64,
-) (*Event, error) {
-	on := d.withStatus(s, w)
-	if on == nil || w.Reached(place) {
-		return rt.NewRecordedEvent(t, d, o)
-	}
-	e, err := rt.NewEvent(t, d, o)
-	if err != nil {
-		return nil, err
-	}
-	e.bound.Load().d.(driver.StatusEvent).RecordedAt(on, place)
-	e.recordedOn.Store(s)
-	e.version.Add(1)
-	return e, nil
-}
-
-// Status returns the word that is 0 while C code may answer calls from the words
-// of streams, and has bits of package status where it may not: each call is to
-// enter the core then.
-func (rt *Runtime) Status() *atomic.Uint32 { return rt.words }
-
-// beginSchedule makes calls enter the core while the schedule changes.
-func (rt *Runtime) beginSchedule() {
-	rt.changes.mu.Lock()
-	defer rt.changes.mu.Unlock()
-	rt.changes.n++
-	rt.words.Or(status.Stepped)
-}
-
-// endSchedule ends beginSchedule. While another thread changes the schedule the bit
-// stays set: its schedule may be in force before it gets here.
-func (rt *Runtime) endSchedule() {
-	rt.changes.mu.Lock()
-	defer rt.changes.mu.Unlock()
-	rt.changes.n--
-	if rt.changes.n == 0 && !rt.sim.Deterministic() {
-		rt.words.And(^uint32(status.Stepped))
-	}
-}
+// Status returns the word in which C code sees by the bits of package status what the runtime does.
+func (rt *Runtime) Status() *atomic.Uint32 { return rt.status }
 
 // NewGraph makes a graph without nodes.
 //

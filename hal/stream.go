@@ -6,7 +6,6 @@ import (
 
 	"halstream/hal/driver"
 	"halstream/hal/park"
-	"halstream/hal/status"
 )
 
 // StreamOptions are the properties of a new stream. The zero value is the
@@ -33,7 +32,6 @@ type Stream struct {
 	lost      atomic.Pointer[error]   // of the capture that began here and ended as this was closed, until it is reported
 	opts      StreamOptions
 	ctx       *Context
-	words     *status.Stream // nil where the backend has none
 	failures  atomic.Uint64
 	queue     atomic.Pointer[Queue]
 	mark      logMark
@@ -396,7 +394,6 @@ func (s *Stream) close() {
 		if c := s.capture.Load(); c != nil && c.legacy == nil {
 			c.abandon(s)
 		}
-		s.noteClosed()
 		s.dev.handles.remove(s) // the library may reuse the number at once
 		s.leaveQueue(s.queue.Load())
 		s.dropFailure()
@@ -415,55 +412,6 @@ func (s *Stream) dropFailure() {
 			p.Unpark()
 		}
 	}
-}
-
-// What C code of the process may know of streams and events without a call.
-
-// Status returns the words by which C code sees how far s is, nil where there are
-// none.
-func (s *Stream) Status() *status.Stream { return s.words }
-
-// keepStatus keeps the words of a new stream whose backend has them.
-func (s *Stream) keepStatus() {
-	if known, ok := s.d.(driver.StatusStream); ok {
-		s.words = known.Status()
-		if s.ctx != nil || s.opts.BlockHost {
-			s.words.Special.Or(status.Bound)
-		}
-	}
-}
-
-// noteClosed marks the words of a stream that is closed.
-func (s *Stream) noteClosed() {
-	if s.words != nil {
-		s.words.Special.Or(status.Closed)
-	}
-}
-
-// WaitPlace is Wait for an event that was recorded as NewPlacedEvent says, on a stream
-// o of device d, nil if it was closed since.
-//
-// # Errors: as for Wait.
-//
-// Contract: E1, E3.
-func (s *Stream) WaitPlace(t *Thread, d *Device, o *Stream, w *status.Stream, place uint64) error {
-	if err := s.checkEnqueue(t, "wait event"); err != nil {
-		return err
-	}
-	if s.dev.rt.words.Load() != 0 { // since the caller looked
-		e, err := s.dev.rt.NewPlacedEvent(t, d, EventOptions{}, o, w, place)
-		if err != nil {
-			return err
-		}
-		err = s.Wait(t, e)
-		_ = e.Close(t)
-		return err
-	}
-	on := d.withStatus(o, w)
-	if on == nil {
-		return nil
-	}
-	return s.settle(t, 0, s.d.(driver.StatusStream).WaitPlace(on, place))
 }
 
 func (s *Stream) listened() bool { return s.dev.rt.listened() }
@@ -642,7 +590,7 @@ func (s *Stream) exactPoint() driver.Point {
 
 // hasNoFailure reports whether s certainly has no error to report; it leaves what it has.
 func (s *Stream) hasNoFailure() bool {
-	return s.words != nil && s.words.Special.Load()&status.Failed == 0 && s.dev.loss() == nil
+	return !s.d.MayHaveFailed() && s.dev.loss() == nil
 }
 
 // Handle returns the handle of the stream in the vendor's library, and whether it has

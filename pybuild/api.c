@@ -14,7 +14,6 @@
 /* CPython's function, by name as in caller.go. */
 extern void *PyGILState_GetThisThreadState(void) __attribute__((weak));
 
-enum { LISTENED = 1 }; /* a bit of *halstream_slow, see package status */
 
 uint64_t halstream_generation;
 
@@ -480,7 +479,7 @@ static int api_listening(void)
 {
     if (halstream_forked || halstream_is_over()) return 0;
     /* A capture keeps the places of calls as well. */
-    return (__atomic_load_n(halstream_slow, __ATOMIC_ACQUIRE) & LISTENED) != 0 ||
+    return (__atomic_load_n(halstream_status, __ATOMIC_ACQUIRE) & HALSTREAM_LISTENED) != 0 ||
            __atomic_load_n(&halstream_lines, __ATOMIC_RELAXED) != 0;
 }
 
@@ -488,7 +487,7 @@ static int api_listening(void)
 static int api_capture_of(halstream_id stream, uint64_t *capture)
 {
     if (!capture || halstream_forked || halstream_is_over() || halstream_self.native ||
-        __atomic_load_n(halstream_slow, __ATOMIC_ACQUIRE) & HALSTREAM_CAPTURED)
+        __atomic_load_n(halstream_status, __ATOMIC_ACQUIRE) & HALSTREAM_CAPTURED)
         return api_stream_capture(stream, capture);
     *capture = 0;
     return HALSTREAM_OK;

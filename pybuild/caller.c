@@ -12,8 +12,8 @@
 
 _Thread_local halstream_thread halstream_self;
 static halstream_thread nobody;
-static uint32_t always = 1; /* until a backend is in use, and after the end */
-uint32_t *halstream_slow = &always;
+static uint32_t no_runtime;
+uint32_t *halstream_status = &no_runtime;
 int32_t halstream_running;
 halstream_block halstream_found;
 halstream_thread *halstream_caller = &nobody;
@@ -30,7 +30,6 @@ int halstream_is_over(void) { return atomic_load_explicit(&over, memory_order_ac
 
 void halstream_end(void)
 {
-    halstream_slow = &always;
     atomic_store(&over, 1);
 }
 
@@ -88,7 +87,6 @@ static void thread_ends(void *value)
 static void forked(void)
 {
     halstream_forked = 1;
-    halstream_slow = &always;
 }
 
 __attribute__((constructor)) static void prepare(void)

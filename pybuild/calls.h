@@ -22,8 +22,8 @@ typedef struct halstream_launch {
     int64_t count;
 } halstream_launch;
 
-/* Not 0 at the end of the pointer: the bits of package status say which calls have to enter the core. */
-extern uint32_t *halstream_slow;
+/* The word of the runtime in use; see status.h. */
+extern uint32_t *halstream_status;
 extern halstream_block halstream_found; /* by the latest call of MemFind */
 extern int32_t halstream_running;       /* how many threads run a function of a stream */
 

@@ -8,7 +8,7 @@ int32_t halstream_noted;
 
 void halstream_collected(int64_t id)
 {
-    if ((__atomic_load_n(halstream_slow, __ATOMIC_ACQUIRE) & HALSTREAM_CAPTURED) == 0) return;
+    if ((__atomic_load_n(halstream_status, __ATOMIC_ACQUIRE) & HALSTREAM_CAPTURED) == 0) return;
     halstream_note *n = malloc(sizeof *n);
     if (n == NULL) return; /* the capture ends when the stream is closed */
     n->id = id;

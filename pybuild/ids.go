@@ -43,9 +43,8 @@ var table struct {
 	mu     sync.Mutex // guards the rest, and changes of entries
 	count  int32      // slots ever used; slot 0 is none
 	free   []int32
-	// handled are the ids of streams that the vendor's library knows by a handle, by
-	// which other libraries may name them.
-	handled map[*hal.Stream]int64
+	// streams are the ids of streams.
+	streams map[*hal.Stream]int64
 	// events are the ids of events by their handle in the vendor's library, of those whose handle was asked for.
 	events map[uint64]int64
 	// own are the ids of per-thread default streams that were asked for by StreamOwn,
@@ -56,7 +55,7 @@ var table struct {
 func init() {
 	table.count = 1
 	table.events = map[uint64]int64{}
-	table.handled, table.own = map[*hal.Stream]int64{}, map[*hal.Stream]int64{}
+	table.streams, table.own = map[*hal.Stream]int64{}, map[*hal.Stream]int64{}
 }
 
 // entryAt returns a slot, nil if it was never used.
@@ -106,12 +105,7 @@ func insertLocked(object any) int64 {
 	}
 	id := (e.generation<<slotBits | int64(slot)) << lowBits
 	if s, ok := object.(*hal.Stream); ok {
-		if _, handled := s.Handle(); handled {
-			table.handled[s] = id
-		}
-		if w := s.Status(); w != nil {
-			w.ID.Store(uint64(id))
-		}
+		table.streams[s] = id
 	}
 	words := (*[2]unsafe.Pointer)(unsafe.Pointer(&object))
 	atomic.StorePointer(&e.kind, words[0])
@@ -139,6 +133,13 @@ func find(id int64) (object any) {
 	return object
 }
 
+// idOfStream returns the id of a stream, 0 for one that has none.
+func idOfStream(s *hal.Stream) int64 {
+	table.mu.Lock()
+	defer table.mu.Unlock()
+	return table.streams[s]
+}
+
 // remove gives an id up. It may have been given up already: who closes an object
 // may let other threads call meanwhile, which close it, too.
 func remove(id int64) {
@@ -154,11 +155,8 @@ func removeLocked(id int64) {
 		return
 	}
 	if s, ok := object.(*hal.Stream); ok {
-		if table.handled[s] == id {
-			delete(table.handled, s)
-		}
-		if w := s.Status(); w != nil {
-			w.ID.Store(0)
+		if table.streams[s] == id {
+			delete(table.streams, s)
 		}
 	}
 	if e, ok := object.(*hal.Event); ok {

@@ -125,8 +125,8 @@ func PoolChunks(ordinal int64) (chunks string, err error) {
 			if c.Block != nil {
 				r.Size = c.Block.Size
 			}
-			if s := c.Stream; s != nil && s != d.Legacy() && s.Status() != nil {
-				r.Stream = s.Status().ID.Load()
+			if s := c.Stream; s != nil && s != d.Legacy() {
+				r.Stream = uint64(idOfStream(s))
 			}
 			records = append(records, r)
 		}

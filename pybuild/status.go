@@ -3,7 +3,7 @@ package pybuild
 /*
 #include "calls.h"
 
-static void halstream_use(void *word) { halstream_slow = word; }
+static void halstream_use(void *word) { halstream_status = word; }
 static halstream_launch *halstream_launch_at(int64_t address) { return (halstream_launch *)(uintptr_t)address; }
 static int64_t *halstream_ids(int64_t address) { return (int64_t *)(uintptr_t)address; }
 */
@@ -17,8 +17,7 @@ import (
 	"halstream/hal/driver"
 )
 
-// useStatus makes the word of a runtime the one by which C code sees whether calls
-// need the core.
+// useStatus makes the word of a runtime the one by which C code sees what the runtime does.
 func useStatus(r *hal.Runtime) {
 	C.halstream_use(unsafe.Pointer(r.Status()))
 }

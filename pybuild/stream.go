@@ -299,7 +299,7 @@ func StreamExternal(ordinal, handle int64) (id int64, err error) {
 		}
 		table.mu.Lock()
 		defer table.mu.Unlock()
-		if own, ok := table.handled[s]; ok {
+		if own, ok := table.streams[s]; ok {
 			return own, nil
 		}
 		id = insertLocked(s)

@@ -177,6 +177,9 @@ type Stream interface {
 	// Failure returns the first error since the last call and clears it, nil if there
 	// was none. The error of a lost device is not cleared.
 	Failure() *Error
+	// MayHaveFailed reports whether Failure may return an error: false where the backend knows without
+	// a call of a vendor's library that there is none.
+	MayHaveFailed() bool
 	// Close releases the stream; pending work still runs.
 	Close()
 	// Describe says what is pending and what the head operation waits for.

@@ -58,11 +58,8 @@ func (s *Stream) head(depth int) string {
 	switch o.kind {
 	case opWait:
 		what := "a wait for a stream"
-		switch ref := o.ref.(type) {
-		case *Event:
-			what = "a wait for event " + name(ref.opts.ID)
-		case recordedFence:
-			what = o.waitsForFence()
+		if event, ok := o.ref.(*Event); ok {
+			what = "a wait for event " + name(event.opts.ID)
 		}
 		return what + ": " + fence{o.on, o.arg}.launched().on.follow(depth)
 	case opWaitSet:
@@ -183,7 +180,7 @@ func title(w work) string {
 func (s *Stream) busy() driver.Busy {
 	o := s.q.front()
 	b := driver.Busy{
-		At:      driver.Place{Device: s.dev.ordinal, Stream: s.id, Seq: s.counters.Completed.Load() + 1},
+		At:      driver.Place{Device: s.dev.ordinal, Stream: s.id, Seq: s.completed.Load() + 1},
 		Title:   s.title(),
 		Pending: s.pending(),
 		Head:    o.description(),
@@ -276,7 +273,7 @@ func (s *Stream) before() []driver.Place {
 	var places []driver.Place
 	for t := s.dev.active; t != nil; t = t.next {
 		if ep := t.q.front().ep; t != s && ep != nil && ep.open {
-			places = append(places, fence{t, t.counters.Completed.Load() + 1}.place())
+			places = append(places, fence{t, t.completed.Load() + 1}.place())
 		}
 	}
 	return places

@@ -8,7 +8,6 @@ import (
 	"halstream/hal/driver"
 	"halstream/hal/host/sched"
 	"halstream/hal/prio"
-	"halstream/hal/status"
 )
 
 // Device is one host device.
@@ -16,11 +15,10 @@ type Device struct {
 	eng      *engine
 	ordinal  int
 	default_ *Stream
-	last     *epoch         // of the legacy order, the one that takes new work
-	order    *atomic.Uint32 // not 0 while a new operation of an ordered stream may have to wait for the legacy one's
-	active   *Stream        // list of streams with work
-	busy     int            // workers that are not idle
-	looking  int            // how many of these have ended their work, and take some of the backlog next
+	last     *epoch  // of the legacy order, the one that takes new work
+	active   *Stream // list of streams with work
+	busy     int     // workers that are not idle
+	looking  int     // how many of these have ended their work, and take some of the backlog next
 	idle     []*worker
 	memory   memory
 	pinned   memory              // of the driver
@@ -39,39 +37,14 @@ func (d *Device) Legacy() driver.Stream { return d.default_ }
 
 // NewStream implements driver.Device.
 func (d *Device) NewStream(o driver.StreamOptions) (driver.Stream, error) {
-	s := d.newStream()
+	s := &Stream{eng: d.eng, dev: d}
 	s.id, s.level, s.ordered = o.ID, o.Level, o.Ordered
-	if s.ordered {
-		s.counters.Order = d.order
-	}
 	return s, nil
-}
-
-// newStream returns a stream with counters of its own, which go to a later one when
-// nothing refers to the stream any more: as long as it has work, its device does.
-func (d *Device) newStream() *Stream {
-	w := status.New(d.ordinal)
-	s := &Stream{eng: d.eng, dev: d, counters: w}
-	s.first = w.Submitted.Load()
-	runtime.AddCleanup(s, (*status.Stream).Free, w)
-	return s
 }
 
 // NewEvent implements driver.Device.
 func (d *Device) NewEvent(o driver.EventOptions) (driver.Event, error) {
 	return &Event{eng: d.eng, dev: d, opts: o}, nil
-}
-
-// WithStatus implements driver.StatusDevice.
-func (d *Device) WithStatus(w *status.Stream) driver.Stream {
-	d.eng.Lock()
-	defer d.eng.Unlock()
-	for s := d.active; s != nil; s = s.next {
-		if s.counters == w {
-			return s
-		}
-	}
-	return nil
 }
 
 // Alloc implements driver.Device.
@@ -98,7 +71,7 @@ func (d *Device) Point() driver.Point {
 	}
 	var ps driver.Points
 	for s := d.active; s != nil; s = s.next {
-		ps = append(ps, point{d.eng, fence{s, s.counters.Submitted.Load()}})
+		ps = append(ps, point{d.eng, fence{s, s.submitted.Load()}})
 	}
 	return ps
 }
@@ -108,7 +81,7 @@ func (d *Device) Point() driver.Point {
 func (d *Device) all() driver.Point {
 	a := &deviceAll{dev: d}
 	for s := d.active; s != nil; s = s.next {
-		a.fences = append(a.fences, fence{s, s.counters.Submitted.Load()})
+		a.fences = append(a.fences, fence{s, s.submitted.Load()})
 	}
 	return a
 }
@@ -290,19 +263,5 @@ func (d *Device) leave(ep *epoch) {
 		for _, s := range blocked {
 			d.eng.advance(s)
 		}
-	}
-	d.updateOrder()
-}
-
-// updateOrder keeps the flag by which C code sees whether a new operation of an ordered
-// stream may have to wait for the legacy default stream.
-func (d *Device) updateOrder() {
-	last := d.last
-	var waits uint32
-	if !last.open || last.legacy && last.pending > 0 {
-		waits = 1
-	}
-	if d.order.Load() != waits {
-		d.order.Store(waits)
 	}
 }

@@ -19,7 +19,6 @@ import (
 	"halstream/hal/host/sched"
 	"halstream/hal/pages"
 	"halstream/hal/park"
-	"halstream/hal/status"
 )
 
 // Options configures the host backend. The zero value is the default.
@@ -103,10 +102,9 @@ func (d *Driver) DeviceCount() int { return d.count }
 
 // Open implements driver.Driver.
 func (d *Driver) Open(ordinal int) (driver.Device, error) {
-	dev := &Device{eng: d.eng, ordinal: ordinal, last: &epoch{open: true}, order: status.NewWord()}
-	dev.default_ = dev.newStream()
+	dev := &Device{eng: d.eng, ordinal: ordinal, last: &epoch{open: true}}
+	dev.default_ = &Stream{eng: d.eng, dev: dev}
 	dev.default_.level, dev.default_.ordered, dev.default_.legacy = driver.Levels-1, true, true
-	dev.default_.counters.Special.Or(status.Bound)
 	dev.pinned = d.pinned
 	dev.memory = newMemory(fmt.Sprintf("memory of device %d", ordinal), d.memory)
 	d.devices = append(d.devices, dev)
@@ -284,7 +282,7 @@ func (d *Driver) Quiet() (quiet bool, mark uint64) {
 			if quiet && s.need() == driver.NeedNothing {
 				quiet = false
 			}
-			for _, n := range []uint64{uint64(dev.ordinal), s.id, s.counters.Completed.Load(), s.counters.Submitted.Load(), s.pending()} {
+			for _, n := range []uint64{uint64(dev.ordinal), s.id, s.completed.Load(), s.submitted.Load(), s.pending()} {
 				mark = (mark ^ n) * prime
 			}
 		}
@@ -381,7 +379,7 @@ func (d *Driver) waitForWorkers(deadline time.Time) bool {
 				continue
 			}
 			w := park.Get()
-			s.waiting.add(waiter{seq: s.counters.Completed.Load() + 1, parker: w})
+			s.waiting.add(waiter{seq: s.completed.Load() + 1, parker: w})
 			e.Unlock()
 			woken := w.Park(max(0, int64(time.Until(deadline))), 0)
 			e.Lock()

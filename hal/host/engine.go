@@ -108,10 +108,10 @@ func (e *engine) submitted(s *Stream) { e.sched.Point(sched.Enqueued, s, nil, 0)
 func (e *engine) add(s *Stream, o *op) {
 	e.reportSequenced(o.tag)
 	ep := s.dev.join(s)
-	s.counters.Submitted.Add(1)
+	s.submitted.Add(1)
 	parallel := e.parallel.Load()
 	if parallel && s.state == sched.Idle && (ep == nil || ep.open) && o.kind == opRecord {
-		s.counters.Completed.Add(1)
+		s.completed.Add(1)
 		e.stamp(o)
 		e.completedAtEnqueue(o.tag)
 		return
@@ -119,7 +119,6 @@ func (e *engine) add(s *Stream, o *op) {
 	o.ep = ep
 	if ep != nil {
 		ep.pending++
-		s.dev.updateOrder()
 	}
 	s.q.push(o)
 	if !parallel {
@@ -181,7 +180,7 @@ func (e *engine) advance(s *Stream) {
 	}
 	switch o.kind {
 	case opWait:
-		if t := o.on; t.counters.Completed.Load() < o.arg {
+		if t := o.on; t.completed.Load() < o.arg {
 			t.waiting.add(waiter{seq: o.arg, stream: s})
 			s.startTimer(o.limit)
 			return
@@ -300,7 +299,7 @@ func (e *engine) finish(s *Stream) {
 		rare.droppedOps, rare.droppedEpochs = 0, nil
 	}
 	s.q.pop()
-	if done := s.counters.Completed.Add(uint64(size)); len(s.waiting) > 0 {
+	if done := s.completed.Add(uint64(size)); len(s.waiting) > 0 {
 		e.releaseUntil(s, done)
 	}
 	if ep != nil {

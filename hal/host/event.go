@@ -5,7 +5,6 @@ import (
 
 	"halstream/hal/driver"
 	"halstream/hal/host/sched"
-	"halstream/hal/status"
 )
 
 // Event has the fence of its latest record. Waits take a copy of the fence,
@@ -20,28 +19,6 @@ type Event struct {
 	set      bool      // settable events: recorded and not reset
 	blocked  []*Stream // settable events: whose head operation waits for it
 	waits    int       // how many enqueued waits are pending
-}
-
-// Recorded implements driver.StatusEvent.
-func (v *Event) Recorded() {
-	v.eng.Lock()
-	v.at, v.recorded = fence{}, true
-	v.eng.Unlock()
-}
-
-// RecordedAt implements driver.StatusEvent.
-func (v *Event) RecordedAt(s driver.Stream, seq uint64) {
-	v.eng.Lock()
-	v.at, v.recorded = fence{s.(*Stream), seq}, true
-	v.eng.Unlock()
-}
-
-// Place implements driver.StatusEvent.
-func (v *Event) Place() (*status.Stream, uint64) {
-	if v.at.on == nil {
-		return nil, 0
-	}
-	return v.at.on.counters, v.at.seq
 }
 
 // Query implements driver.Event.

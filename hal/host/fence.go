@@ -15,7 +15,7 @@ type fence struct {
 	seq uint64
 }
 
-func (p fence) reached() bool { return p.on == nil || p.on.counters.Completed.Load() >= p.seq }
+func (p fence) reached() bool { return p.on == nil || p.on.completed.Load() >= p.seq }
 
 // place names the operation for the runtime. The lock is held.
 func (p fence) place() driver.Place {

@@ -50,7 +50,7 @@ func (x *executable) Launch(stream driver.Stream, l driver.GraphLaunch) error {
 		l.End()
 		return driver.ErrUpdated
 	}
-	run := &launch{GraphLaunch: l, prog: x.prog, at: fence{s, s.counters.Submitted.Load() + 1}}
+	run := &launch{GraphLaunch: l, prog: x.prog, at: fence{s, s.submitted.Load() + 1}}
 	run.enqueue()
 	o := op{kind: opLaunch, tag: l.Tag(), ref: run}
 	if x.last.on != nil && x.last.on != s && !x.last.reached() {
@@ -150,7 +150,7 @@ func (d *Driver) compile(nodes []driver.GraphNode, first int) *program {
 		}
 		if on < 0 {
 			on = len(p.branches)
-			s := dev.newStream()
+			s := &Stream{eng: d.eng, dev: dev}
 			s.level, s.id = n.Level, firstBranch+d.eng.branches.Add(1)
 			p.branches = append(p.branches, branch{on: s})
 		}
@@ -332,7 +332,7 @@ func (l *launch) enqueue() {
 // fenceOf returns the fence of a step in this launch.
 func (l *launch) fenceOf(step eventStep) fence {
 	branch := &l.prog.branches[step.at.branch]
-	return fence{branch.on, branch.on.first + l.number*uint64(len(branch.steps)) + step.at.step}
+	return fence{branch.on, l.number*uint64(len(branch.steps)) + step.at.step}
 }
 
 // bindWait completes the wait *o of a node: an empty operation if the record was reached meanwhile.
@@ -395,7 +395,7 @@ func (l *launch) spread(s *Stream) bool {
 		return false
 	}
 	for i := range branches {
-		branches[i].base = branches[i].on.counters.Submitted.Load()
+		branches[i].base = branches[i].on.submitted.Load()
 		branches[i].on.rareState().parent = s
 	}
 	var runs []driver.NodeRun
@@ -420,7 +420,7 @@ func (l *launch) spread(s *Stream) bool {
 					o.ref = run.Sink
 				}
 			case opRecord:
-				o.on, o.arg = branch.on, branch.on.counters.Submitted.Load()+1
+				o.on, o.arg = branch.on, branch.on.submitted.Load()+1
 			case opWaitSet:
 				l.bindWait(&o)
 			case opWork:
@@ -502,12 +502,12 @@ func (p *program) passDropped() {
 			on := p.branches[i].on
 			e := on.eng
 			for range p.branches[i].steps {
-				on.counters.Submitted.Add(1)
+				on.submitted.Add(1)
 				if !e.parallel.Load() {
 					e.sched.Added(on, "") // no call of the program
 				}
 			}
-			e.releaseUntil(on, on.counters.Completed.Add(uint64(len(p.branches[i].steps))))
+			e.releaseUntil(on, on.completed.Add(uint64(len(p.branches[i].steps))))
 		}
 		for _, step := range p.events {
 			if step.records {
@@ -546,7 +546,7 @@ func (p fence) launched() fence {
 	if p.on == nil || p.on.rare == nil || p.on.rare.program == nil {
 		return p
 	}
-	number := (p.seq - p.on.first - 1) / p.on.rare.steps
+	number := (p.seq - 1) / p.on.rare.steps
 	for _, l := range p.on.rare.program.queue {
 		if l.number == number {
 			return l.at
@@ -698,7 +698,7 @@ func (s *Stream) step() (*launch, *branch, uint64) {
 	}
 	for i := range l.prog.branches {
 		branch := &l.prog.branches[i]
-		if at := s.counters.Completed.Load() - branch.base; branch.on == s && at < uint64(len(branch.sites)) {
+		if at := s.completed.Load() - branch.base; branch.on == s && at < uint64(len(branch.sites)) {
 			return l, branch, at
 		}
 	}

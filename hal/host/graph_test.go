@@ -345,19 +345,6 @@ func openUnder(t *testing.T, schedule string) (*hal.Runtime, *hal.Device, *hal.T
 	return rt, d, hal.NewThread()
 }
 
-// C code knows records on streams without work, and tells the runtime of them later.
-func TestG7_aWaitUnderAScheduleForARecordThatStandsForNoWork(t *testing.T) {
-	for _, schedule := range []string{"fifo", "latest"} {
-		rt, d, me := openUnder(t, schedule)
-		e, err := rt.NewRecordedEvent(me, d, hal.EventOptions{})
-		require.NoError(t, err)
-		done, err := e.Synchronize(me, 0)
-		require.NoError(t, err)
-		require.True(t, done)
-		rt.Close()
-	}
-}
-
 // A program that only asks leaves the device no quiet moment, in which it would move by itself.
 func TestG7_aLaunchRunsForQueriesOfItsRecordUnderASchedule(t *testing.T) {
 	for _, schedule := range []string{"fifo", "latest", "random 3", "starve 1"} {

@@ -1,8 +1,6 @@
 package host
 
 import (
-	"fmt"
-
 	"halstream/hal/driver"
 )
 
@@ -62,11 +60,8 @@ func (o *op) description() string {
 	case opReset:
 		return "a reset of event " + name(o.ref.(*Event).opts.ID)
 	case opWait:
-		switch ref := o.ref.(type) {
-		case *Event:
-			return "a wait for event " + name(ref.opts.ID)
-		case recordedFence:
-			return o.waitsForFence()
+		if event, ok := o.ref.(*Event); ok {
+			return "a wait for event " + name(event.opts.ID)
 		}
 		return "a wait for a stream"
 	case opWaitSet:
@@ -94,10 +89,6 @@ func (o *op) description() string {
 }
 
 // waitsForPlace describes a wait for an event without a number, by its record.
-func (o *op) waitsForFence() string {
-	return fmt.Sprintf("a wait for event recorded after operation %d of %s", o.arg-o.on.first, o.on.title())
-}
-
 // The virtual time that operations take under a deterministic schedule.
 const (
 	minCostNS  = 1_000  // of every operation

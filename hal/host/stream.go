@@ -6,7 +6,6 @@ import (
 
 	"halstream/hal/driver"
 	"halstream/hal/host/sched"
-	"halstream/hal/status"
 )
 
 // Stream is the host device's stream: a queue and a timeline that only grows.
@@ -20,10 +19,9 @@ type Stream struct {
 
 	state sched.State
 
-	// The n-th operation is done when counters.Completed >= n. That and counters.Submitted are
-	// written under the lock and may be read without it, by C code, too.
-	counters *status.Stream
-	first    uint64 // what both were when the stream was made: another stream has had the counters before
+	// The n-th operation is done when completed >= n. Both are written under the lock and may be
+	// read without it.
+	submitted, completed atomic.Uint64
 
 	q       fifo
 	rare    *rareState // nil until the first of its fields is needed
@@ -73,7 +71,7 @@ func (s *Stream) Record(ev driver.Event, tag driver.Tag) error {
 		e.Unlock()
 		return errClosed("record")
 	}
-	seq := s.counters.Submitted.Load() + 1
+	seq := s.submitted.Load() + 1
 	v.at = fence{s, seq}
 	v.recorded = true
 	e.add(s, &op{kind: opRecord, tag: tag, arg: seq, on: s, ref: v})
@@ -105,25 +103,6 @@ func (s *Stream) Wait(ev driver.Event, limit int64, tag driver.Tag) error {
 	e.point(sched.Enqueued, s, nil, 0)
 	return nil
 }
-
-// WaitPlace implements driver.StatusStream.
-func (s *Stream) WaitPlace(other driver.Stream, seq uint64) error {
-	e := s.eng
-	at := fence{other.(*Stream), seq}
-	e.Lock()
-	defer e.Unlock()
-	if e.closed {
-		return errClosed("wait event")
-	}
-	if at.on != s && !e.completeByDefinition(at) {
-		e.add(s, &op{kind: opWait, arg: seq, on: at.on, ref: recordedFence{}, limit: driver.Forever})
-	}
-	e.point(sched.Enqueued, s, nil, 0)
-	return nil
-}
-
-// recordedPlace is in the operation of a wait for an event that only C code knows.
-type recordedFence struct{}
 
 // WaitStream implements driver.Stream.
 func (s *Stream) WaitStream(other driver.Stream, tag driver.Tag) error {
@@ -229,11 +208,11 @@ func (s *Stream) WaitValue(v driver.Value) error {
 func (s *Stream) Query() (bool, error) {
 	e := s.eng
 	if e.parallel.Load() && !s.legacy {
-		return s.counters.Completed.Load() == s.counters.Submitted.Load(), nil
+		return s.completed.Load() == s.submitted.Load(), nil
 	}
 	e.Lock()
 	e.point(sched.Queried, s, nil, 0)
-	done := s.counters.Completed.Load() == s.counters.Submitted.Load()
+	done := s.completed.Load() == s.submitted.Load()
 	if done && s.legacy {
 		// Its work includes that of the streams ordered with it.
 		done = s.dev.last.open && s.dev.last.pending == 0
@@ -257,7 +236,7 @@ func (s *Stream) lastFence() fence {
 	if s.legacy && s.dev.unorderedWork() {
 		s.eng.add(s, &op{kind: opNop})
 	}
-	return fence{s, s.counters.Submitted.Load()}
+	return fence{s, s.submitted.Load()}
 }
 
 // Mark implements driver.Stream. Where later work may have to wait for the legacy order,
@@ -271,23 +250,20 @@ func (s *Stream) Mark(tag driver.Tag) uint64 {
 			e.add(s, &op{kind: opNop})
 		}
 	}
-	seq := s.counters.Submitted.Load()
+	seq := s.submitted.Load()
 	e.point(sched.Enqueued, s, nil, 0)
 	e.Unlock()
 	return seq
 }
 
 // Last implements driver.Stream.
-func (s *Stream) Last() uint64 { return s.counters.Submitted.Load() }
+func (s *Stream) Last() uint64 { return s.submitted.Load() }
 
 // Reached implements driver.Stream.
-func (s *Stream) Reached(seq uint64) bool { return s.counters.Completed.Load() >= seq }
+func (s *Stream) Reached(seq uint64) bool { return s.completed.Load() >= seq }
 
 // At implements driver.Stream.
 func (s *Stream) At(seq uint64) driver.Point { return point{s.eng, fence{s, seq}} }
-
-// Status implements driver.StatusStream.
-func (s *Stream) Status() *status.Stream { return s.counters }
 
 // Failure implements driver.Stream.
 func (s *Stream) Failure() *driver.Error {
@@ -296,7 +272,6 @@ func (s *Stream) Failure() *driver.Error {
 	}
 	s.eng.Lock()
 	defer s.eng.Unlock()
-	s.counters.Special.And(^uint32(status.Failed))
 	return s.failure.Swap(nil)
 }
 
@@ -309,17 +284,18 @@ func (s *Stream) fail(err *driver.Error) bool {
 			r.stopped = true // what was to end the loop may not have run
 		}
 	}
-	kept := s.failure.CompareAndSwap(nil, err)
-	s.counters.Special.Or(status.Failed)
-	return kept
+	return s.failure.CompareAndSwap(nil, err)
 }
+
+// MayHaveFailed implements driver.Stream.
+func (s *Stream) MayHaveFailed() bool { return s.failure.Load() != nil }
 
 // Close implements driver.Stream. Pending work still runs; then the collector frees
 // the stream.
 func (s *Stream) Close() {}
 
 // pending returns how many operations are not done.
-func (s *Stream) pending() uint64 { return s.counters.Submitted.Load() - s.counters.Completed.Load() }
+func (s *Stream) pending() uint64 { return s.submitted.Load() - s.completed.Load() }
 
 // Level implements sched.Stream.
 func (s *Stream) Level() uint8 { return s.level }
@@ -333,10 +309,10 @@ func (s *Stream) State() sched.State {
 }
 
 // Enqueued implements sched.Stream.
-func (s *Stream) Enqueued() uint64 { return s.counters.Submitted.Load() - s.first }
+func (s *Stream) Enqueued() uint64 { return s.submitted.Load() }
 
 // Completed implements sched.Stream.
-func (s *Stream) Completed() uint64 { return s.counters.Completed.Load() - s.first }
+func (s *Stream) Completed() uint64 { return s.completed.Load() }
 
 // Head implements sched.Stream.
 func (s *Stream) Head() sched.Op {
@@ -415,7 +391,7 @@ func (s *Stream) startTimer(ns int64) {
 	if ns == driver.Forever || s.limited() {
 		return
 	}
-	seq := s.counters.Completed.Load() + 1
+	seq := s.completed.Load() + 1
 	e := s.eng
 	s.rareState().timer = e.clock.After(ns, func() {
 		e.Lock()
@@ -435,7 +411,7 @@ func (s *Stream) stopTimer() {
 // expire ends the wait with a sequence number with a Timeout error if it still blocks the
 // stream: the timer may have fired while something else ended the wait. The lock is held.
 func (s *Stream) expire(seq uint64) {
-	if !s.limited() || s.state != sched.Stalled || s.counters.Completed.Load()+1 != seq {
+	if !s.limited() || s.state != sched.Stalled || s.completed.Load()+1 != seq {
 		return
 	}
 	s.rare.timer = nil

@@ -218,6 +218,9 @@ func (p *Progress) Fail(err *driver.Error) bool {
 	return true
 }
 
+// MayHaveFailed implements driver.Stream: the vendor's library may have an error that nobody has asked for.
+func (*Progress) MayHaveFailed() bool { return true }
+
 // Failure implements driver.Stream.
 func (p *Progress) Failure() *driver.Error {
 	p.mu.Lock()
