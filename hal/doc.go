@@ -1,6 +1,6 @@
 // Package hal is the stream, event and context runtime under every dialect.
 //
-// A stream is ordered work on a device, an event marks a point on it. All rules and
+// A stream is ordered work on a device, events are recorded on it. All rules and
 // all validation are here. Backends (package driver) run the work and trust their
 // arguments; the Python package only maps names. A host thread is an explicit
 // token and a function of the program a number: nothing here depends on Python.
@@ -12,8 +12,8 @@
 //
 //   - S1: Work on one stream runs in the order of the calls that enqueued it.
 //   - S2: Streams have no order between them without an event, a wait or the
-//     default-stream rule; a held stream, a closed gate or a function that
-//     blocks holds up no other stream.
+//     default-stream rule; a blocked stream, a closed gate or a function that waits
+//     delays no other stream.
 //   - S3: Query is false while an operation is pending or runs, true when all
 //     work is done, and never blocks.
 //   - S4: Synchronize waits for the work enqueued before the call. The first
@@ -40,9 +40,9 @@
 //     synchronize returns, waiting for it does nothing.
 //   - E2: A stream that waits for an event does not block the host; it may be
 //     on another device.
-//   - E3: A wait binds to the latest record at its call; recording the event
-//     again does not move it.
-//   - E4: Recording again overwrites: query and synchronize look at the latest
+//   - E3: A wait binds to the latest record at its call; recording the event again does
+//     not change it.
+//   - E4: Recording again overwrites: query and synchronize are about the latest
 //     record.
 //   - E5: Elapsed time is in milliseconds from start to end. It fails when an
 //     event was never recorded, has no timing, is pending, or is of another
@@ -102,13 +102,13 @@
 //     dropped. Other devices keep working.
 //   - D7: An error of a native function that stands for a kernel makes its device lost
 //     (D6), as an assertion in a kernel does: each call that enqueues, queries or waits
-//     names the function, its error and the line that enqueued it. So is a device lost
-//     that has waited for a lost one. Closing and freeing work. Listeners see native
-//     functions, records, waits and allocations on a lost device, which do not run, until
-//     a call that looks. A process that ends without having been told of the error says
-//     so, and ends with 1 instead of 0.
-//   - D8: A device that was lost so can recover, with its streams, events and memory. A
-//     schedule begins with devices that work.
+//     names the function, its error and the line that enqueued it. A device that has
+//     waited for a lost one is lost as well. Closing and freeing succeed. Until a call
+//     has reported the error, listeners see native functions, records, waits and
+//     allocations on the lost device, which do not run. A process that ends before the
+//     error was reported says so, and ends with 1 instead of 0.
+//   - D8: A device that was lost in this way can recover, with its streams, events and
+//     memory. A schedule begins with devices that work.
 //
 // # Observation
 //
@@ -116,11 +116,11 @@
 //     thread and event version, in the order of each stream and of each event,
 //     whichever threads enqueued it; none means no cost.
 //   - O2: A stream can say what is pending on it and what its head waits for.
-//   - O3: A gate holds its stream until it is opened; opening is allowed
-//     anywhere, again does nothing.
-//   - O5: Listeners see what the host does: waits that ended, queries that
-//     answered true, accesses to memory, objects created and closed; a free before
-//     its memory is given out again.
+//   - O3: A gate blocks its stream until it is opened; opening is allowed anywhere,
+//     again does nothing.
+//   - O5: Listeners see what the host does: waits that ended, queries that answered
+//     true, accesses to memory, objects created and closed; a free before its memory is
+//     allocated again.
 //   - O6: A backend that has the ability reports when each operation began and
 //     ended, by the clock of the events' times.
 //   - O7: A log has the nodes of each launch of a graph behind it, with their accesses, the
@@ -170,9 +170,9 @@
 //     copy from pageable memory, every copy to it, and every copy within host memory,
 //     pinned or not, returns when it is done.
 //   - M6: A blocking copy is an operation of the legacy default stream.
-//   - M7: Stream-ordered memory may be used by work enqueued after it on its
-//     stream. What was freed on a stream is given out again there at once, and
-//     elsewhere not before that point is reached.
+//   - M7: Stream-ordered memory may be used by work enqueued after it on its stream.
+//     What was freed on a stream can be allocated again there at once, and elsewhere
+//     once the stream has reached the free.
 //   - M8: A fill sets elements of 1, 2 or 4 bytes of device or pinned memory.
 //   - M9: A copy of rows moves nothing between the rows. Where a vendor's library takes
 //     only the first ones, they keep the memory in use, and the stream fails.
@@ -211,9 +211,9 @@
 //     what it registered itself; then the memory stays registered until the last
 //     share ends. A range that overlaps a block without lying in it is refused.
 //   - M22: Memory of a caching allocator that is released goes back to its stream at
-//     once where the program is checked, under a sanitizer or a deterministic
-//     schedule; else it waits for known work of other streams as well. Tracked memory
-//     always waits. Recorded streams are waited for in every case (M17).
+//     once where the program is checked, under a sanitizer or a deterministic schedule;
+//     else it waits for the work of other streams that the runtime knows as well.
+//     Tracked memory always waits. Recorded streams are waited for in every case (M17).
 //   - M23: A caching allocator takes memory from the device in segments of 2 MiB for
 //     blocks of up to 1 MiB, of 20 MiB for those below 10 MiB, and for others of as
 //     many times 2 MiB as they need. Small blocks and large ones share no segment.
@@ -233,16 +233,16 @@
 //
 // # Schedule
 //
-//   - X1: Under a deterministic schedule the device moves only at calls of the
-//     runtime and while the host is blocked in one, one operation at a time,
-//     functions included: a program with one thread does the same each time.
+//   - X1: Under a deterministic schedule the device makes progress only at calls of the
+//     runtime and while the host is blocked in one, one operation at a time, functions
+//     included: a program with one thread does the same each time.
 //   - X2: Each schedule chooses among ready operations as its documentation says.
 //   - X3: Every schedule is fair: what the host is blocked for runs, and after 64
 //     queries in a row that were answered "pending" what they ask for runs.
 //   - X4: Time is virtual: each operation has a cost, and nothing sleeps.
-//   - X5: A function that waits for the host does not hold it up, and where the
-//     program waits for the device outside the runtime, the device goes on.
-//   - X7: Under a deterministic schedule memory is overwritten when it is given out:
+//   - X5: A function that waits for the host does not block it, and where the program
+//     waits for the device outside the runtime, the device goes on.
+//   - X7: Under a deterministic schedule memory is overwritten when it is allocated:
 //     what an earlier run left there cannot hide that this one reads too early.
 //   - X6: A schedule begins with no work pending; a text that names no schedule is
 //     refused. Other threads may call while the schedule changes. An exception that ends the
@@ -297,8 +297,8 @@
 //     operation begins or ends. The runtime's own copies and fills are not seen. A function
 //     waits before it begins until no other runs, for 10 ms from each end of another on; if
 //     it then runs beside others, these are counted, since some accesses may not be seen;
-//     so are blocks that share a page with another one, and blocks that a pool gives out of
-//     memory that it had before, whose pages are not watched.
+//     so are blocks that share a page with another one, and blocks that a pool allocates
+//     from memory that it had before, whose pages are not watched.
 //   - V24: What a thread touches while it runs a function counts as an access of that
 //     function; what it touches otherwise, as one of the host between its calls of the
 //     runtime. A thread that the runtime does not know belongs to the only function that
@@ -344,12 +344,12 @@
 //     after the copies to it before on its stream; all others, also copies to pageable memory,
 //     and all fills, order nothing. CANN's copies from and to pageable memory order themselves.
 //   - V10: A change that is to order two operations was tried on the recorded run: with what
-//     it adds at each execution of its statement they are ordered, and no operation or
-//     call waits for what comes only behind it. What opens a gate, or writes a value from
-//     the host, counts as late as the waits of the run allow. A run of more than 131,072
+//     it adds at each execution of its statement they are ordered, and no operation or call
+//     waits for what comes only behind it. What opens a gate, or writes a value from the
+//     host, counts as late as the waits of the run allow. A run of more than 131,072
 //     operations, or of more than 524,288 byte ranges, is not recorded; a change there is
-//     not tried. The record takes 48 bytes for an operation and 16 for a range. Each name
-//     in the change stands for the same object at its place as where it was read.
+//     not tried. The record takes 48 bytes for an operation and 16 for a range. Each name in
+//     the change stands for the same object there as where it was read.
 //   - V5: Work behind a wait for a value comes after what precedes the writes by
 //     streams that can have ended the wait.
 //   - V6: Where a function before the copy, which may have been pending at its call,
@@ -372,10 +372,10 @@
 //
 // # Reports (Python)
 //
-//   - V41: A written report has each result once: its kind, level, text, place, the places
-//     of the other access, a change if there is one, and how often it was seen. SARIF keeps
-//     to its schema and has a fingerprint that stays when lines move; a GitHub command is
-//     one line; the page needs nothing else.
+//   - V41: A written report has each result once: its kind, level, text and call site,
+//     those of the other access, a change if there is one, and how often it was seen. SARIF
+//     keeps to its schema and has a fingerprint that stays when lines move; a GitHub
+//     command is one line; the page needs nothing else.
 //
 // # Stall
 //
@@ -384,16 +384,16 @@
 //   - W2: A wait that something could still end is never ended. While a thread
 //     of the process that runs no code of the program's language may act, a
 //     warning names it.
-//   - W3: While work is pending that nothing moves, the same holds for what the
-//     program's main thread waits for outside the runtime: a lock, a queue, a future, the
-//     end of a thread, an event loop, or a loop that only asks whether work is done. In an event
-//     loop it fails in the task that has waited longest for the runtime.
+//   - W3: While pending work makes no progress, the same is true of what the program's main
+//     thread waits for outside the runtime: a lock, a queue, a future, the end of a thread, an
+//     event loop, or a loop that only asks whether work is done. In an event loop it fails in
+//     the task that has waited longest for the runtime.
 //   - W4: A native function that waits without a limit, for a lock of the process or for a
 //     signal, waits for others. Any other one may take as long as it wants.
 //   - W6: Where a launch of a graph never ends, the text names the node that it is at with
 //     the line that made it, whether or not a tool was on when the graph was captured. On the
 //     host device the text of a limit that passes does, too.
-//   - W5: No thread of a process in which nothing is pending is woken up to look.
+//   - W5: No thread of a process in which nothing is pending is woken up to check.
 //
 // # Process
 //

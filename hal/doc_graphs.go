@@ -13,15 +13,15 @@
 //     takes part in it, and its nodes come after what it waited for. The first stream has
 //     to wait for the nodes of every such stream before the end: else that fails and names
 //     the stream. One without nodes of its own need not be joined.
-//   - G4: A call that a capture forbids fails and invalidates the capture: a synchronize
-//     or query of its streams, events or device, a wait for work outside of it, or of
-//     another capture, the legacy default stream beside an ordered stream that captures.
-//     What an event is, its handle, its device and whether it was recorded, can be asked.
-//     Calls on its streams fail until it is ended, which gives the cause. Then the
-//     streams are usable, as they are after a stream of it was closed. A capture that began
-//     on a stream which the program has dropped is lost by the next call of a thread; another
-//     one goes on without such a stream, which has to be joined all the same. A program that
-//     ends while streams capture drops what they have captured, and waits for its other work.
+//   - G4: A call that a capture forbids fails and invalidates the capture: a synchronize or
+//     query of its streams, events or device, a wait for work outside of it, or of another
+//     capture, the legacy default stream beside an ordered stream that captures. What an
+//     event is, its handle, its device and whether it was recorded, can be asked. Calls on
+//     its streams fail until it is ended, which gives the cause. Then the streams are usable,
+//     as they are after a stream of it was closed. A capture that began on a stream which the
+//     program has dropped is discarded by the next call of a thread; another one goes on
+//     without such a stream, which has to be joined all the same. A program that ends while
+//     streams capture drops what they have captured, and waits for its other work.
 //   - G5: A graph can be built of the same nodes without a capture, and cloned. Edges
 //     close no cycle. Its nodes, its edges and their text for graphviz can be read. A
 //     graph, and a launch on a stream that captures, can be a node of another graph. Where
@@ -30,10 +30,9 @@
 //     launch in flight needs it, and then released once: functions of the program by the thread
 //     that closes the last user, where that was collected, else by a thread of the runtime.
 //   - G7: An event recorded as external by a node is recorded by each launch, from the call on
-//     that launches: who waits for it then waits for that node. In the capture it takes the
-//     place of an earlier record, and a wait for it is one for work outside. A wait for an external event is for
-//     the record which is the latest at that call. The body of a condition has
-//     neither.
+//     that launches: who waits for it then waits for that node. In the capture it replaces an
+//     earlier record, and a wait for it is one for work outside. A wait for an external event
+//     is for the record which is the latest at that call. The body of a condition has neither.
 //   - G8: A launch runs each node once, after those that it comes after; other nodes have
 //     no order. Work enqueued behind the launch waits for all of them. A graph can be
 //     launched any number of times, on any stream; the launches of one executable run one
@@ -70,8 +69,8 @@
 //     or for the latest record of an event then. What is done is answered at once, as by
 //     a synchronize. On a vendor's device a wait that begins while the legacy default
 //     stream has work may also be for what is enqueued on the stream meanwhile.
-//   - Z2: The loop is told of each wait whose work is done. It is called once for all of
-//     which it has not taken notice, on any thread and with nothing locked.
+//   - Z2: The loop is notified of each wait whose work is done. It is called once for
+//     all those that it has not handled yet, on any thread and without a lock.
 //   - Z3: The end of a wait gives the stream's first error, once, as a synchronize does,
 //     and counts as one for the order of what the host does.
 //   - Z4: A wait that is given up leaves nothing behind, and its work goes on. The loop is

@@ -7,7 +7,7 @@
 //     stream (S4), and later work runs. The next synchronize of an event recorded
 //     last on that stream, or of the device, returns it as well, whichever is first.
 //   - C3: What belongs to a native function is released exactly once: after the
-//     function, or in its place where the operation is dropped; not where it was
+//     function, or instead of it where the operation is dropped; not where it was
 //     refused. A release may close and free: the next call does it.
 //   - C4: Listeners see the name, the site and the ranges that a native function was
 //     given; of rows with gaps each one, up to 4096 of them.
@@ -18,17 +18,17 @@
 //   - C7: A wait with a limit fails when that passes, and the text names what is
 //     pending. A wait with Python's lock held lets other threads of Python's run
 //     and handlers of signals, whose exception ends it.
-//   - C8: A freed block can be given out on its own stream at once, and elsewhere
-//     after the work of its stream and of those that were recorded for it. The free
-//     is no access, unless the block was allocated in order: what its memory is given
-//     out for next is compared with the work that still uses it.
+//   - C8: A freed block can be allocated again on its own stream at once, and elsewhere
+//     after the work of its stream and of those that were recorded for it. The free is
+//     no access, unless the block was allocated in order: what its memory is allocated
+//     for next is compared with the work that still uses it.
 //   - C9: A table of a newer version is not given out. Structs begin with their sizes:
 //     shorter ones than were ever valid are refused.
 //   - C10: A stream says in which capture it takes part. A native function that was
 //     captured runs once in each launch; what belongs to it is released once, when
 //     neither the graph nor a launch needs it any more.
 //   - C11: With HALSTREAM_LOSES_DEVICE an error of a native function is one of its device
-//     (D7). The program counts as told of it once a thread has asked for the error's text.
+//     (D7). The error counts as reported once a thread has asked for its text.
 //
 // # AscendCL in C (Python)
 //
@@ -55,7 +55,7 @@
 //     the settings. One that fails ends aclInit with its code.
 //   - N10: With HALSTREAM_SANITIZE the end of a program reports copies and fills of the
 //     same bytes that nothing orders, and pinned sources that changed before their
-//     copy, with the places of the calls. The exit code is then 66 instead of 0.
+//     copy, with the call sites. The exit code is then 66 instead of 0.
 //   - N11: With HALSTREAM_SCHEDULE a program runs under that deterministic schedule
 //     (X1), and does the same each time if it has one thread. Functions that wait for
 //     the host let it go on.
@@ -76,18 +76,18 @@
 //     event, 107019 for an abort of a device), and says who waits for whom, with the stack
 //     of the call and the functions' names. One that a thread, a function that runs or a
 //     signal may end goes on; an abort waits 36 minutes at most.
-//   - N17: `halstream trace` writes what a compiled program's streams did, with the places
-//     of the calls.
+//   - N17: `halstream trace` writes what a compiled program's streams did, with the call
+//     sites.
 //   - N18: Functions may say what they access, and so may the host; the sanitizer treats
 //     that as it does copies.
-//   - N19: Functions of the program are told when a device is set and reset and a stream
+//   - N19: Functions of the program are called when a device is set and reset and a stream
 //     made and destroyed. What needs a chip, another process or a model compiles and returns
 //     207000.
 //   - N20: A model has one handle from the capture to its end, a name, a number, a list of its
-//     tasks, and functions that are told of its end. While a stream captures, a wait for the
-//     device is 107027, an asynchronous copy of pageable memory 107030, and an event of the older
-//     kind 207000. A wait that an abort of the device ends is 107022. Each callback for
-//     exceptions is told the stream.
+//     tasks, and functions that are called at its end. While a stream captures, a wait for the
+//     device is 107027, an asynchronous copy of pageable memory 107030, and an event of the
+//     older kind 207000. A wait that an abort of the device ends is 107022. Each callback for
+//     exceptions gets the stream.
 //
 // # Task (Python)
 //
@@ -125,10 +125,10 @@
 //     once, a conversion too. From pageable memory the values at the call are copied.
 //     A copy to pageable memory, and every copy without non_blocking, returns when it
 //     is done. One to pageable memory with non_blocking orders nothing for the host, as V9.
-//   - F7: Device memory that is dropped can be given out again on its own stream at
+//   - F7: Device memory that is dropped can be allocated again on its own stream at
 //     once; what record_stream named has to end first.
-//   - F8: Pinned memory that is dropped is not given out before the copies that use
-//     it are done.
+//   - F8: Pinned memory that is dropped is not allocated again before the copies that
+//     use it are done.
 //   - F9: Random numbers follow from the seed of their generator and the order of
 //     the calls, not from when operators run. CPU generators take no part.
 //   - F10: A copy between devices waits for the current streams of both, and both
@@ -179,14 +179,14 @@
 //     for the replay. What needs a value, a wait, pageable memory or a collective is an
 //     error of the call, and the stream is usable afterwards.
 //   - F31: Memory that is allocated in a capture, or within use_mem_pool, belongs to a
-//     pool. It is given out again for work of its own stream only, and to nobody else
+//     pool. It is allocated again for work of its own stream only, and for nothing else
 //     until the last graph or object that uses the pool is reset or collected. A replay
 //     whose inputs were freed is an error, and nothing runs.
 //   - F32: Results are those of the CPU's kernels for the same numbers, types and
 //     layouts, also where a kernel writes into the results' memory. Of what the other
 //     kernels allocate 64 MiB at most are kept for the next ones.
-//   - F33: A test that loses a device to an operator, and does not look at it, fails with
-//     the operator's error; the next test finds the device working.
+//   - F33: A test in which an operator loses a device, and in which no call reports that,
+//     fails with the operator's error; the next test finds the device working.
 //
 // # Paddle's custom device (Python)
 //
@@ -206,8 +206,9 @@
 //     forms, in every version, and the stream has what was asked for.
 //   - Y8: What fails in a kernel is an error of the next wait for its stream, once, with
 //     the operator's name.
-//   - Y9: Memory that is dropped is not given out before the work of its stream that
-//     uses it, and what Paddle's pools give back not before the work that its device has.
+//   - Y9: Memory that is dropped is not allocated again before the work of its stream
+//     that uses it, and what Paddle's pools give back not before the work that its device
+//     has.
 //   - Y10: Before Paddle is imported, and with a version and a CUSTOM_DEVICE_ROOT that
 //     fit, the plug-in can be installed; otherwise it is refused with the reason. It
 //     leaves nothing in the environment.
@@ -218,8 +219,8 @@
 //   - Y14: A command lists which operators run in stream order.
 //   - Y15: `halstream run --paddle` needs no change of the program, and the sanitizer
 //     reports a missing wait between operators.
-//   - Y16: The functions of the plug-in have the places that the header of the installed
-//     Paddle gives them.
+//   - Y16: The functions of the plug-in have the offsets that the header of the
+//     installed Paddle gives them.
 //   - Y17: Results, gradients and steps of optimizers are those of the CPU.
 //   - Y18: Traces, tokens and reports of waits that can never end have Paddle's operators
 //     and the program's lines. A thread that Paddle starts for itself while it is imported
