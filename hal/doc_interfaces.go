@@ -231,10 +231,7 @@
 // # Objects (Python)
 //
 //   - J1: Attributes, weak references, cycles and finalizers of an event are as for a
-//     class that is written in Python, also where later events get its memory: they
-//     see nothing of it.
-//   - J2: A method in C that a class of the package inherits is the first one in the
-//     order of its bases. A program's subclass sees what the program puts in place of a method.
+//     class that is written in Python.
 //
 // # Graphs of halstream.paddle (Python)
 //
