@@ -110,7 +110,8 @@ static PyObject *own_mem_block(PyObject *self, PyObject *address)
     long long kind = pybuild_MemFind((int64_t)at);
     if (PyErr_Occurred()) return NULL;
     const halstream_block *b = &halstream_found;
-    return Py_BuildValue("(LKKL)", kind, (unsigned long long)b->start, (unsigned long long)b->size, (long long)b->device);
+    return Py_BuildValue("(LKKL)", kind, (unsigned long long)b->start, (unsigned long long)b->size,
+                         (long long)b->device);
 }
 
 /* capsule(tensor, versioned, destructor): a capsule of DLPack for a tensor at an address. */
@@ -139,7 +140,8 @@ static PyObject *own_launch(PyObject *self, PyObject *const *v, Py_ssize_t n)
         PyBytes_AsStringAndSize(v[3], &size, &size_bytes) < 0 || PyBytes_AsStringAndSize(v[4], &cells, &cell_bytes) < 0)
         return NULL;
     if (size_bytes != LAUNCH_NUMBERS * (Py_ssize_t)sizeof(uint32_t) || cell_bytes != count * LAUNCH_CELL)
-        return PyErr_Format(PyExc_ValueError, "%zd bytes are no size of a launch, or %zd bytes are not those of %zd arguments",
+        return PyErr_Format(PyExc_ValueError,
+                            "%zd bytes are no size of a launch, or %zd bytes are not those of %zd arguments",
                             size_bytes, cell_bytes, count);
     uint32_t numbers[LAUNCH_NUMBERS];
     memcpy(numbers, size, sizeof numbers);

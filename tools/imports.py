@@ -40,7 +40,7 @@ WANTED = {
     ("halstream._checks.report", "halstream._notebook.objects"): _NOTEBOOK,
     ("halstream._core._event", "halstream._notebook.objects"): _NOTEBOOK,
     ("halstream._core._graph", "halstream._notebook.graph"): _NOTEBOOK,
-    ("halstream._core._stream_properties", "halstream._notebook.objects"): _NOTEBOOK,
+    ("halstream._core._stream", "halstream._notebook.objects"): _NOTEBOOK,
     ("halstream._notebook.objects", "halstream._core._stream"): _NOTEBOOK,
     ("halstream._notebook.objects", "halstream._core._event"): _NOTEBOOK,
     ("halstream._notebook.objects", "halstream._checks.remedy"): _NOTEBOOK,

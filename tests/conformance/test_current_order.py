@@ -219,13 +219,13 @@ def test_T4_the_process_wide_setters_hold_for_every_task() -> None:
 
 
 def test_T4_a_loop_of_settings_in_a_task_does_not_grow_the_stack() -> None:
-    from halstream._core import _stack
+    from halstream._core import _current
 
     async def main() -> None:
         for _ in range(50):
             hs.use(hs.Stream())
             hs.set_device(0)
-        depth, entry = 0, _stack.innermost.get()
+        depth, entry = 0, _current.innermost.get()
         while entry is not None:
             depth, entry = depth + 1, entry.below
         assert depth <= 2

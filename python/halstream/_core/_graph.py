@@ -3,24 +3,149 @@
 from __future__ import annotations
 
 import contextlib
+import json
+import operator
+import shutil
+import subprocess
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .. import _native
-from .._errors import ClosedError, HalError, InvalidValueError
+from .._errors import ClosedError, HalError, InvalidValueError, NotSupportedError
 from .._records import NodeRecord, decode
 from .._runtime import Owner
+from .._sites import site_line
 from . import _hostfunc
 from ._base import Uncopied, drain, repr_after_fork
 from ._device import Device, ordinal
-from ._node import Node, index_of, indices_of, nodes_of
-from ._picture import dot_text, draw
 from ._stream import Stream
 
 if TYPE_CHECKING:
     from .._memory._condition import Condition
 
-__all__ = ["Graph", "GraphExec", "Node"]
+__all__ = ["Graph", "GraphExec", "Node", "dot_text", "name_of"]
+
+#: Seconds that graphviz may take for one picture.
+DRAWING = 60
+
+
+def dot_text(graph: int, details: bool = False) -> str:
+    """Return the graph of a number in the language of graphviz, with the names of its functions."""
+    c = _hostfunc._c  # None while nothing was ever enqueued
+    tokens = () if c is None else set(decode(_native.graph_tokens(graph)))
+    names = {str(token): name_of(_hostfunc.function_of(token), c.arguments_of(token)) for token in tokens if c}
+    return str(_native.graph_dot(graph, json.dumps(names), details))
+
+
+def draw(text: str) -> str:
+    """Return a text for graphviz as an SVG picture.
+
+    Raises
+    ------
+    NotSupportedError
+        If graphviz is not installed.
+    HalError
+        If its program fails.
+    """
+    program = shutil.which("dot")
+    if program is None:
+        raise NotSupportedError(
+            "svg() draws with graphviz, and its program dot is not on the PATH; install graphviz "
+            "(apt install graphviz, dnf install graphviz, brew install graphviz), or draw the text of dot() elsewhere"
+        )
+    done = subprocess.run([program, "-Tsvg"], input=text, capture_output=True, text=True, timeout=DRAWING, check=False)
+    if done.returncode:
+        raise HalError(f"graphviz cannot draw the graph: {done.stderr.strip()}")
+    return done.stdout
+
+
+@dataclass(frozen=True)
+class Node:
+    """An operation of a graph.
+
+    Attributes
+    ----------
+    index : int
+        Its number in the graph, from 0.
+    kind : str
+        ``'empty'``, ``'call'``, ``'native'``, ``'copy'``, ``'fill'``, ``'delay'``, ``'record'``, ``'wait'``,
+        ``'kernel'``, ``'if'``, ``'while'``, ``'switch'``, ``'graph'``, ``'allocate'`` or ``'free'``.
+    name : str
+        Of the function, the native function or the kernel; ``''`` for others.
+    function : callable or None
+        Of a call.
+    where : str
+        The line of the program that made it, ``''`` if that is not known.
+    """
+
+    index: int
+    kind: str
+    name: str
+    function: Any
+    where: str
+
+
+def name_of(function: Any, arguments: tuple[Any, ...] = ()) -> str:
+    """Return what a program calls a function: for a partial its function's name, for other callables their type's.
+
+    A function of this package that runs another one has an attribute that gives the
+    name for the arguments of a call.
+    """
+    named = getattr(function, "_halstream_name", None)
+    if named is not None and arguments:
+        return str(named(*arguments))
+    function = getattr(function, "func", function)
+    return str(getattr(function, "__qualname__", None) or type(function).__name__)
+
+
+def nodes_of(records: Iterable[NodeRecord]) -> list[Node]:
+    """Return the nodes of records."""
+    found = []
+    for i, r in enumerate(records):
+        function, name, c = None, r["name"], _hostfunc._c
+        if r["token"] and c is not None:
+            function = c.function_of(r["token"])
+            name = name_of(function, c.arguments_of(r["token"]))
+        found.append(Node(i, r["kind"], name, function, site_line(r["site"])))
+    return found
+
+
+def indices_of(after: Iterable[int]) -> str:
+    """Return the indices of nodes as the extension reads them.
+
+    Raises
+    ------
+    TypeError
+        For what is no iterable of integers.
+    InvalidValueError
+        For an index that is there twice, or that no graph has.
+    """
+    if isinstance(after, (str, bytes)) or not isinstance(after, Iterable):
+        raise TypeError(f"after takes indices of nodes, such as [0, 2], not {after!r}")
+    numbers = [index_of(number) for number in after]
+    for number in numbers:
+        if numbers.count(number) > 1:
+            raise InvalidValueError(f"after names node {number} twice")
+    return str(numbers)
+
+
+def index_of(number: int) -> int:
+    """Return the index of a node as the extension can read it, which refuses those of no node.
+
+    Raises
+    ------
+    TypeError
+        For anything but an integer.
+    InvalidValueError
+        For one that no graph has.
+    """
+    if isinstance(number, bool):
+        raise TypeError(f"{number} is not the index of a node; nodes are counted from 0")
+    index = operator.index(number)
+    if not -(1 << 31) <= index < 1 << 31:
+        raise InvalidValueError(f"no graph has a node {index}; nodes are counted from 0")
+    return index
 
 
 class Graph(Uncopied):

@@ -8,6 +8,7 @@ rare: errors, new threads, and calls whose arguments have to be looked at.
 from __future__ import annotations
 
 import atexit
+import functools
 import itertools
 import sys
 import weakref
@@ -20,10 +21,9 @@ from .._errors import ForkError, HalError
 from . import _assertions, _lost, _threads
 from ._declared import Declared
 from ._declared import account as _account
-from ._unraisable import hook_args
 
 if TYPE_CHECKING:
-    from ._work import Work
+    from ._stream import Stream
 
 #: Why a thread that the core had asked for could not be started last, "" while all could.
 refused = ""
@@ -95,7 +95,7 @@ def set_look(function: Callable[..., tuple[str, Callable[[str, int], None] | Non
 
 
 def submit(
-    stream: Work,
+    stream: Stream,
     function: Callable[..., object],
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
@@ -145,7 +145,7 @@ def account_of(function: Any, args: tuple[Any, ...], kind: str, token: int) -> s
     return account
 
 
-def submit_many(stream: Work, calls: Iterable[Any]) -> None:
+def submit_many(stream: Stream, calls: Iterable[Any]) -> None:
     """Enqueue several functions; see `Stream.call_many`.
 
     Raises
@@ -171,7 +171,7 @@ def submit_many(stream: Work, calls: Iterable[Any]) -> None:
 
 
 def enqueue(
-    stream: Work,
+    stream: Stream,
     function: Callable[..., object],
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
@@ -209,7 +209,7 @@ def enqueue(
         raise stream._fail(exc, "call") from None
 
 
-def hold(stream: Work, *objects: object) -> None:
+def hold(stream: Stream, *objects: object) -> None:
     """Keep objects alive until the work enqueued so far is done; nothing waits for it."""
     if not _started:
         _start()
@@ -398,3 +398,30 @@ def _at_exit() -> None:
             file=sys.stderr,
         )
     _lost.at_exit()
+
+
+@functools.cache
+def hook_args() -> Any:
+    """Return the class of the argument of `sys.unraisablehook`, which has no public name.
+
+    One is caught by letting a finalizer fail, as that is what the hook is for.
+    """
+    caught: list[type] = []
+    hook = sys.unraisablehook
+
+    class Probe:
+        def __del__(self) -> None:
+            raise LookupError(caught)
+
+    def catch(args: Any) -> None:
+        if isinstance(args.exc_value, LookupError) and args.exc_value.args == (caught,):
+            caught.append(type(args))
+        else:
+            hook(args)
+
+    sys.unraisablehook = catch
+    try:
+        Probe()
+    finally:
+        sys.unraisablehook = hook
+    return caught[0]

@@ -18,8 +18,8 @@ import numpy as np
 
 from .. import _memory
 from .._core import _current, _hostfunc
+from .._core._graph import name_of
 from .._core._interop import backend_name
-from .._core._node import name_of
 from .._core._stream import Stream
 from .._errors import OutOfMemoryError
 from .._memory._array import Array, empty, pinned_empty

@@ -13,7 +13,7 @@ from .. import _memory, _native
 from .._core import _hostfunc
 from .._core._device import Device, ordinal
 from .._core._interop import backend_name
-from .._core._work import native_address
+from .._core._stream import native_address
 from .._errors import InvalidValueError, KernelArgumentError, NotSupportedError, WrongDeviceError
 from .._memory._array import Array
 from .._memory._values import view as array_over
@@ -21,7 +21,7 @@ from ._packing import Packer, Shape, shape_of
 from ._signature import Parameter, Wrong, parse, scalar
 
 if TYPE_CHECKING:
-    from .._core._work import Work
+    from .._core._stream import Stream
     from ._launch import Loaded
     from ._nvrtc import Compiled
 
@@ -204,13 +204,13 @@ class Kernel:
         return backend
 
     def _launch(
-        self, stream: Work, grid: Any, block: Any, args: tuple[Any, ...], options: tuple[Any, ...] = ()
+        self, stream: Stream, grid: Any, block: Any, args: tuple[Any, ...], options: tuple[Any, ...] = ()
     ) -> None:
         """Enqueue a launch; options are the bytes of shared memory, whether it is cooperative, and a cluster."""
         shape = shape_of(self.name, grid, block)
         if options:
             shape = shape.with_options(self.name, *options)
-        loaded = self._loaded.get(stream._ordinal)  # type: ignore[attr-defined]
+        loaded = self._loaded.get(stream._ordinal)
         if loaded is not None and loaded.launch(self, stream, shape, args):
             return
         backend = self._check_form("launch")
@@ -228,7 +228,7 @@ class Kernel:
             given = (shape.grid, shape.block, *views)
             _hostfunc.enqueue(stream, self._host, given, {}, True, _account(reads, writes))
 
-    def _check(self, stream: Work, args: tuple[Any, ...]) -> Arguments:
+    def _check(self, stream: Stream, args: tuple[Any, ...]) -> Arguments:
         """Return the values, and the arrays that are read and those that are written."""
         if len(args) != len(self.parameters):
             raise KernelArgumentError(
@@ -297,7 +297,7 @@ def _form(cuda: str | bytes | None) -> tuple[bytes | None, str]:
     return code, "source"
 
 
-def _usual(parameter: Parameter, value: Any, stream: Work) -> bool:
+def _usual(parameter: Parameter, value: Any, stream: Stream) -> bool:
     """Return True for valid arguments of the most common kind, which need no further check."""
     kind = type(value)
     if kind is Array:
@@ -317,7 +317,7 @@ def _usual(parameter: Parameter, value: Any, stream: Work) -> bool:
     )
 
 
-def _array(parameter: Parameter, value: Any, stream: Work) -> Any:
+def _array(parameter: Parameter, value: Any, stream: Stream) -> Any:
     """Return a checked array argument; None stands for a null pointer."""
     if value is None:
         return None
@@ -345,13 +345,13 @@ def _array(parameter: Parameter, value: Any, stream: Work) -> Any:
         raise Wrong("a device cannot see pageable memory; copy it to an Array, or use pinned_empty")
     if start + size > block + length:
         raise Wrong(f"{size} bytes at {start:#x} end behind their block", InvalidValueError)
-    if device not in (-1, stream._ordinal):  # type: ignore[attr-defined]
+    if device not in (-1, stream._ordinal):
         raise Wrong(
-            f"the array is on device {device}, the stream on {stream._ordinal}",  # type: ignore[attr-defined]
+            f"the array is on device {device}, the stream on {stream._ordinal}",
             WrongDeviceError,
         )
     if isinstance(memory, _memory.Memory) and memory.foreign:
-        memory.record_stream(stream)  # type: ignore[arg-type]
+        memory.record_stream(stream)
     return value
 
 

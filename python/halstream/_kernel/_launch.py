@@ -16,7 +16,7 @@ from . import _nvrtc
 from ._packing import CELL, Shape
 
 if TYPE_CHECKING:
-    from .._core._work import Work
+    from .._core._stream import Stream
     from . import Kernel
 
 __all__ = ["Loaded", "forget", "launch"]
@@ -43,7 +43,7 @@ class Loaded(NamedTuple):
     shared: int  #: bytes of dynamic shared memory that a block may have there
     era: object  #: of the backend that loaded it
 
-    def launch(self, kernel: Kernel, stream: Work, shape: Shape, args: tuple[Any, ...]) -> bool:
+    def launch(self, kernel: Kernel, stream: Stream, shape: Shape, args: tuple[Any, ...]) -> bool:
         """Enqueue a launch with arguments of common kinds; for others do nothing and return False.
 
         The extension checks where the arguments' memory is.
@@ -81,7 +81,7 @@ _cache = _Cache()
 
 
 def launch(
-    kernel: Kernel, stream: Work, shape: Shape, values: Sequence[Any], reads: Sequence[Any], writes: Sequence[Any]
+    kernel: Kernel, stream: Stream, shape: Shape, values: Sequence[Any], reads: Sequence[Any], writes: Sequence[Any]
 ) -> None:
     """Enqueue a kernel whose arguments were checked.
 
@@ -95,7 +95,7 @@ def launch(
     HalError
         If the device cannot run it.
     """
-    ordinal: int = stream._ordinal  # type: ignore[attr-defined]
+    ordinal: int = stream._ordinal
     loaded = on_device(kernel, ordinal)
     if shape.threads > loaded.threads:
         raise KernelArgumentError(

@@ -21,7 +21,6 @@ from .._core import _awaiting, _hostfunc
 from .._core._device import Device
 from .._core._event import Event
 from .._core._stream import Stream
-from .._core._work import Work
 from .._errors import ScheduleError
 from .._memory import _copies
 from .._memory._array import Array
@@ -42,7 +41,7 @@ _CALLS: tuple[tuple[Any, tuple[str, ...]], ...] = (
             *("call", "call_checked", "call_many"),
         ),
     ),
-    (Work, ("call_native", "delay")),
+    (Stream, ("call_native", "delay")),
     (Event, ("record", "wait", "query", "synchronize")),
     (Device, ("synchronize",)),
     (_awaiting._Line, ("ask",)),  # a loop whose tasks look again and again calls nothing else

@@ -140,7 +140,7 @@ class Chain:
         if node.need in (NEED_STREAM, NEED_ORDER):
             return next((other for other in node.on if other in self.hopeless), None)
         if node.need in (NEED_FUNCTION, NEED_REPORT):
-            return self._function(node)
+            return self._hostfunc(node)
         if node.need == NEED_GATE:
             self.lines.append(f"gate {node.number} is closed, and nobody is left who could open it")
             self.advice = "Open the gate before the wait, or from a thread or a function that does not wait itself."
@@ -186,7 +186,7 @@ class Chain:
             return ReportQueue._tasks.get(node.number)
         return _hostfunc.function_of(node.number)
 
-    def _function(self, node: Node) -> Any:
+    def _hostfunc(self, node: Node) -> Any:
         """Add who should run the function at the head of a stream; return the thread that does."""
         picture = self.picture
         runs = (picture.calls if node.need == NEED_FUNCTION else picture.reports).get(node.number)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .._core._node import name_of
+from .._core._graph import name_of
 from .._dialects import _compute
 from .._dialects._operators import Operation, Operators
 from .._errors import NotSupportedError

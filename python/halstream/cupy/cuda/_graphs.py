@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from ... import _native
-from ..._core._picture import dot_text
+from ..._core._graph import dot_text
 from ..._dialects._adapt import raising
 from . import _constants as constants
 from ._errors import ERRORS, CUDARuntimeError, c_int, intptr, valid_capture
