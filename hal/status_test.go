@@ -2,7 +2,6 @@ package hal_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -28,13 +27,6 @@ func newStream(t *testing.T, d *hal.Device, o hal.StreamOptions) *hal.Stream {
 	s, err := d.NewStream(nil, o)
 	require.NoError(t, err)
 	return s
-}
-
-func finish(t *testing.T, s *hal.Stream) {
-	t.Helper()
-	done, err := s.Synchronize(nil, int64(10*time.Second))
-	require.NoError(t, err)
-	require.True(t, done)
 }
 
 func TestO1_the_word_of_a_runtime_says_that_listeners_are_notified_and_that_a_stream_captures(t *testing.T) {

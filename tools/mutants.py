@@ -50,7 +50,7 @@ from build_backend import find_c_compiler  # noqa: E402
 from buildsupport.handles import compile_handles  # noqa: E402
 
 #: By name: the list, and how many entries it has at least.
-LISTS = {"": ("mutants.toml", 75), "torch": ("mutants_torch.toml", 20), "paddle": ("mutants_paddle.toml", 15)}
+LISTS = {"": ("mutants.toml", 200), "torch": ("mutants_torch.toml", 20), "paddle": ("mutants_paddle.toml", 15)}
 # A fault may make a test hang. The limits of the tests end it long before this one.
 LIMIT = 240
 PYTEST = ["-m", "pytest", "-x", "-q", "-rf", "-p", "no:cacheprovider"]

@@ -10,7 +10,7 @@ from typing import Any
 import halstream as hs
 import halstream.paddle as paddle
 import pytest
-from halstream._core import _handles
+from halstream._core._reap import reap
 from halstream.paddle import device
 from paddle_help import CUSTOM
 
@@ -102,11 +102,11 @@ def test_the_base_keeps_the_event_and_closes_it_once() -> None:
     base, ident = e.event_base, e._id
     del e
     gc.collect()
-    assert ident not in _handles.dropped()
+    assert ident not in reap
     assert base.query()
     del base
     gc.collect()
-    assert _handles.dropped().count(ident) == 1
+    assert reap.count(ident) == 1
 
 
 @pytest.mark.row(8)

@@ -170,8 +170,9 @@ def readelf(name: str, *options: str) -> str:
 
 @pytest.mark.parametrize("name", EXTENSIONS)
 def test_extension_needs_libc_only(name: str) -> None:
-    needed = re.findall(r"\(NEEDED\).*\[(.+)\]", readelf(name, "--dynamic"))
-    assert needed
+    found = readelf(name, "--dynamic")
+    assert "(SYMTAB)" in found
+    needed = re.findall(r"\(NEEDED\).*\[(.+)\]", found)
     # The loader itself: where thread-local variables are found.
     assert [name for name in needed if name != "libc.so.6" and not name.startswith("ld-linux")] == []
 
@@ -179,8 +180,7 @@ def test_extension_needs_libc_only(name: str) -> None:
 @pytest.mark.parametrize("name", EXTENSIONS)
 def test_extension_needs_no_newer_glibc(name: str) -> None:
     versions = re.findall(r"GLIBC_(\d+)\.(\d+)", readelf(name, "--version-info"))
-    assert versions
-    assert max((int(a), int(b)) for a, b in versions) <= (2, 34)
+    assert [f"{a}.{b}" for a, b in versions if (int(a), int(b)) > (2, 34)] == []
 
 
 @pytest.mark.parametrize("name", EXTENSIONS)
