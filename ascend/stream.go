@@ -396,7 +396,7 @@ func (s *Stream) behind(doing string) (*vendor.FenceEvent, error) {
 }
 
 // Mark implements driver.Stream.
-func (s *Stream) Mark(tag driver.Tag) uint64 {
+func (s *Stream) Fence(tag driver.Tag) uint64 {
 	e := s.dev.drv.follow(tag)
 	defer e.End(nil)
 	if s.begin("mark") == nil {

@@ -25,7 +25,7 @@ func TestO1_operations_on_one_stream_or_event_take_turns(t *testing.T) {
 			func(s, _ driver.Stream, e driver.Event) error { return s.Wait(e, driver.Forever, 1) },
 			func(_, other driver.Stream, e driver.Event) error { return other.Record(e, 2) }},
 		"a free and a wait on its stream": {"cuEventRecord",
-			func(s, _ driver.Stream, _ driver.Event) error { s.Mark(1); return nil },
+			func(s, _ driver.Stream, _ driver.Event) error { s.Fence(1); return nil },
 			func(s, _ driver.Stream, e driver.Event) error { return s.Wait(e, driver.Forever, 2) }},
 	} {
 		t.Run(name, func(t *testing.T) {

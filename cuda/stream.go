@@ -544,7 +544,7 @@ func (s *Stream) follow(tag driver.Tag, also *vendor.EnqueueLock) vendor.Enqueui
 }
 
 // Mark implements driver.Stream.
-func (s *Stream) Mark(tag driver.Tag) uint64 {
+func (s *Stream) Fence(tag driver.Tag) uint64 {
 	f := s.follow(tag, nil)
 	defer f.End(nil)
 	s.countOne()

@@ -32,28 +32,122 @@ type Block struct {
 	Kind         MemoryKind
 	rt           *Runtime
 	dev          *Device
-	pooled       bool           // from the device's pool
-	registered   bool           // not allocated by the runtime, but pinned by it
-	byProgram    bool           // registered by RegisterHost, and not unregistered since
-	shares       int            // that keep it registered
-	foreign      bool           // of another library; exists for one operation only
-	module       driver.Module  // of which this is the code
-	onReturn     func()         // for borrowed memory: notifies its library
-	chunk        *bestfit.Chunk // of the pool, for a pooled block
-	allocStream  *Stream        // in whose order a pooled block was allocated
-	inOrder      bool           // Release frees it in the order of its stream
-	managed      bool           // the host may work on it as well
-	cached       bool           // its free is no access
+	owner        owner
+	allocStream  *Stream // in whose order it was allocated, nil for memory that has no such order
+	managed      bool    // the host may work on it as well
+	cached       bool    // its free is no access
 	freed        bool
-	unannounced  bool   // freed, and its listeners are about to be notified of that
-	sharesPage   bool   // with another block, while pages are watched
-	countedFreed bool   // does not count as allocated any more; the pool's mu guards it
-	freedAt      uint64 // of a pooled block: the place of allocStream at which it was freed
+	unannounced  bool // freed, and its listeners are about to be notified of that
+	sharesPage   bool // with another block, while pages are watched
+	countedFreed bool // does not count as allocated any more; the pool's mu guards it
 	users        []use
 	recorded     []*Stream // streams of RecordStream
 	graphs       int       // that have nodes which work on it
 	collected    bool      // by Collect, while graphs work on it
-	ofGraph      *graphMemory
+}
+
+// owner is whose the memory of a block is.
+type owner interface {
+	// kind returns the kind of the block as texts of errors name it.
+	kind(b *Block) string
+	// giveBack returns memory that nothing uses any more to where it came from. The caller holds no lock.
+	giveBack(b *Block)
+}
+
+// allocated is memory that the runtime has from the backend's library, of a device or pinned.
+type allocated struct{}
+
+// pooled is memory of a device's pool, in the order of a stream. The memory's lock guards the fields.
+type pooled struct {
+	chunk *bestfit.Chunk
+	// freedAt is the sequence number of the operation of the block's stream behind which other streams may use
+	// the memory once it is freed, 0 for at once.
+	freedAt uint64
+	// inOrder says that Release frees it in the order of its stream.
+	inOrder bool
+}
+
+// registration is host memory that the runtime has pinned and not allocated. The memory's lock guards the fields.
+type registration struct {
+	byProgram bool // by RegisterHost, and not unregistered since
+	shares    int  // that keep it registered
+}
+
+// borrowed is memory that another library lends, and is told of its return.
+type borrowed struct{ returned func() }
+
+// code is the memory of a loaded module.
+type code struct{ module driver.Module }
+
+// foreign is memory of another library: its block exists for one operation only.
+type foreign struct{}
+
+func (allocated) kind(b *Block) string  { return b.Kind.String() }
+func (*pooled) kind(*Block) string      { return "stream-ordered device memory" }
+func (*graphMemory) kind(*Block) string { return "memory of a graph" }
+func (borrowed) kind(b *Block) string   { return b.Kind.String() }
+func (code) kind(b *Block) string       { return b.Kind.String() }
+func (foreign) kind(b *Block) string    { return b.Kind.String() }
+func (r *registration) kind(*Block) string {
+	if r.byProgram {
+		return "registered host memory"
+	}
+	return "shared host memory"
+}
+
+func (allocated) giveBack(b *Block) {
+	if b.Kind == Pinned {
+		b.rt.sources.forget(Range{b.Start, b.Size})
+		b.rt.drv.FreeHost(b.Start)
+		return
+	}
+	b.dev.d.Free(b.Start)
+	b.dev.pool.countReturned(b.Size)
+}
+
+func (p *pooled) giveBack(b *Block) { b.dev.pool.free(b.dev, p.chunk, b.allocStream, p.freedAt) }
+
+func (*graphMemory) giveBack(b *Block) { allocated{}.giveBack(b) }
+
+func (*registration) giveBack(b *Block) { _ = b.rt.drv.Unregister(b.Start) }
+
+func (o borrowed) giveBack(*Block) { o.returned() }
+
+func (o code) giveBack(*Block) { o.module.Close() }
+
+func (foreign) giveBack(*Block) {}
+
+// pooled returns what a block of a pool is, nil for another one.
+func (b *Block) pooled() *pooled {
+	p, _ := b.owner.(*pooled)
+	return p
+}
+
+// registration returns what a registered block is, nil for another one.
+func (b *Block) registration() *registration {
+	r, _ := b.owner.(*registration)
+	return r
+}
+
+// ofGraph returns what a block that a node allocates is, nil for another one.
+func (b *Block) ofGraph() *graphMemory {
+	m, _ := b.owner.(*graphMemory)
+	return m
+}
+
+// isForeign reports whether the block is another library's, and exists for one operation only.
+func (b *Block) isForeign() bool { return b.owner == foreign{} }
+
+// isCode reports whether the block is that of a module.
+func (b *Block) isCode() bool {
+	_, is := b.owner.(code)
+	return is
+}
+
+// inOrder reports whether Release frees the block in the order of its stream.
+func (b *Block) inOrder() bool {
+	p := b.pooled()
+	return p != nil && p.inOrder
 }
 
 // location returns where the block lies, for a backend. Pageable memory has a nil
@@ -68,12 +162,23 @@ func (b *Block) location() (driver.Where, int) {
 	return driver.Pinned, -1
 }
 
+// fence is an operation of a stream, by its sequence number.
+type fence struct {
+	stream *Stream
+	seq    uint64
+}
+
+// reached reports whether the operation is known to be done.
+func (f fence) reached() bool { return f.stream.d.Reached(f.seq) }
+
+// point returns the point at which the operation is done.
+func (f fence) point() driver.Point { return f.stream.d.At(f.seq) }
+
 // use is the last operation of a stream that accesses a block.
 type use struct {
-	stream *Stream
-	place  uint64
-	calls  int    // in progress that are about to enqueue such an operation
-	what   string // names the operation in errors
+	fence
+	calls int    // in progress that are about to enqueue such an operation
+	what  string // names the operation in errors
 }
 
 // memoryState is the memory of a runtime.
@@ -85,7 +190,7 @@ type memoryState struct {
 }
 
 // beginUse records that a call is about to enqueue work on b. The memory of b is not
-// reused before endUse has recorded the place of that work, and the work is done.
+// reused before endUse has recorded the sequence number of that work, and the work is done.
 // The caller holds the memory's lock.
 func (b *Block) beginUse(s *Stream, what string) {
 	for i := range b.users {
@@ -103,23 +208,23 @@ func (b *Block) beginUse(s *Stream, what string) {
 			kept = append(kept, u)
 		}
 	}
-	b.users = append(kept, use{s, 0, 1, what})
+	b.users = append(kept, use{fence{s, 0}, 1, what})
 }
 
-// endUse records the place of the operation of beginUse. The caller holds the
+// endUse records the sequence number of the operation of beginUse. The caller holds the
 // memory's lock.
-func (b *Block) endUse(s *Stream, place uint64) {
+func (b *Block) endUse(s *Stream, seq uint64) {
 	for i := range b.users {
 		if u := &b.users[i]; u.stream == s {
 			u.calls--
-			u.place = max(u.place, place)
+			u.seq = max(u.seq, seq)
 			return
 		}
 	}
 }
 
-// reached reports whether the operation is known to be done.
-func (u use) reached() bool { return u.calls == 0 && u.stream.d.Reached(u.place) }
+// reached reports whether the operation is known to be done, and no call is about to enqueue another one.
+func (u use) reached() bool { return u.calls == 0 && u.fence.reached() }
 
 // pendingUse returns a use that is still pending, nil if there is none.
 func (b *Block) pendingUse() *use {
@@ -132,19 +237,7 @@ func (b *Block) pendingUse() *use {
 }
 
 // describe returns the kind of the block as texts of errors name it.
-func (b *Block) describe() string {
-	switch {
-	case b.ofGraph != nil:
-		return "memory of a graph"
-	case b.registered && !b.byProgram:
-		return "shared host memory"
-	case b.registered:
-		return "registered host memory"
-	case b.pooled:
-		return "stream-ordered device memory"
-	}
-	return b.Kind.String()
-}
+func (b *Block) describe() string { return b.owner.kind(b) }
 
 // Freed reports whether the block was freed, by whichever call.
 func (b *Block) Freed() bool {
@@ -162,7 +255,11 @@ func (b *Block) Device() *Device { return b.dev }
 // ReleaseInOrder makes Release free a stream-ordered block as Stream.FreeAsync does:
 // in the order of its stream, without waiting for uses on other streams. Memory of a
 // graph has no such order: its graphs end it.
-func (b *Block) ReleaseInOrder() { b.inOrder = b.pooled }
+func (b *Block) ReleaseInOrder() {
+	if p := b.pooled(); p != nil {
+		p.inOrder = true
+	}
+}
 
 // RecordStream declares that work on s uses the block, for work enqueued without
 // ranges of its accesses. When the block is freed, its memory is not reused before
@@ -190,16 +287,16 @@ func (b *Block) Recorded() bool {
 	return b.recorded != nil
 }
 
-// addUse records that the work of s up to place uses the block. The caller holds the
+// addUse records that the work of s up to a sequence number uses the block. The caller holds the
 // memory's lock.
-func (b *Block) addUse(s *Stream, place uint64) {
+func (b *Block) addUse(s *Stream, seq uint64) {
 	for i := range b.users {
 		if u := &b.users[i]; u.stream == s {
-			u.place = max(u.place, place)
+			u.seq = max(u.seq, seq)
 			return
 		}
 	}
-	b.users = append(b.users, use{stream: s, place: place, what: "work of a recorded stream"})
+	b.users = append(b.users, use{fence: fence{s, seq}, what: "work of a recorded stream"})
 }
 
 // Release frees a block for its owner. Pending operations that use it complete first.
@@ -216,11 +313,11 @@ func (b *Block) Release(t *Thread) error {
 		return err
 	}
 	rt.ReportTouched(t) // while the block is known
-	if b.onReturn != nil {
+	if _, is := b.owner.(borrowed); is {
 		rt.releaseBorrowed(b)
 		return nil
 	}
-	if b.inOrder && b.recorded == nil && !b.allocStream.closed.Load() {
+	if b.inOrder() && b.recorded == nil && !b.allocStream.closed.Load() {
 		if rt.remove(b) {
 			b.allocStream.freeInOrder(t, b)
 		}
@@ -241,8 +338,8 @@ func (b *Block) Release(t *Thread) error {
 		m.mu.Unlock()
 		return nil
 	}
-	if b.pooled {
-		b.freedAt = b.allocStream.d.Last()
+	if p := b.pooled(); p != nil {
+		p.freedAt = b.allocStream.d.Last()
 		// Later work of its stream is ordered after these uses.
 		b.users = slices.DeleteFunc(b.users, func(u use) bool { return u.stream == b.allocStream && u.calls == 0 })
 	}
@@ -288,7 +385,7 @@ func (b *Block) Free(t *Thread) error {
 	if b.Freed() {
 		return b.alreadyFreed(op)
 	}
-	if b.Kind == Pinned && b.onReturn == nil && !b.Recorded() {
+	if b.Kind == Pinned && !b.Recorded() {
 		return b.rt.unpin(t, op, b.Start, func(o *Block) bool { return o == b }, "the block that was to be freed", false)
 	}
 	return b.Release(t)
@@ -310,7 +407,7 @@ func (b *Block) Disown() { b.countFreed() }
 
 // countFreed counts a block as freed, once. Pending work may still use it.
 func (b *Block) countFreed() {
-	if b.dev == nil || b.module != nil || b.foreign {
+	if b.dev == nil || b.isCode() || b.isForeign() {
 		return
 	}
 	p := &b.dev.pool
@@ -322,13 +419,19 @@ func (b *Block) countFreed() {
 	}
 	b.countedFreed = true
 	p.all.used -= n
-	if b.pooled {
+	if b.pooled() != nil {
 		p.own.used -= n
 	}
 }
 
 // ownMemory reports whether the runtime allocated the memory of the block.
-func (b *Block) ownMemory() bool { return b.module == nil && b.onReturn == nil && !b.registered }
+func (b *Block) ownMemory() bool {
+	switch b.owner.(type) {
+	case allocated, *pooled, *graphMemory:
+		return true
+	}
+	return false
+}
 
 // onHost reports whether the block is memory of the host; nil is pageable memory.
 func (b *Block) onHost() bool { return b == nil || b.dev == nil }

@@ -855,7 +855,7 @@ func (s *Stream) beginAccesses(call *nativeCall, accesses []Access, found []*Blo
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for i := range accesses {
-		if b := m.blocks.Find(accesses[i].Start); b != nil && !b.inOrder {
+		if b := m.blocks.Find(accesses[i].Start); b != nil && !b.inOrder() {
 			b.beginUse(s, call.Title())
 			found = append(found, b)
 		}
@@ -865,16 +865,16 @@ func (s *Stream) beginAccesses(call *nativeCall, accesses []Access, found []*Blo
 
 // endAccesses ends beginAccesses, after an operation was enqueued or refused with err.
 func (s *Stream) endAccesses(blocks []*Block, err error) {
-	var place uint64
+	var seq uint64
 	if err == nil {
-		place = s.d.Last()
+		seq = s.d.Last()
 		s.requestExact(blocks)
 	}
 	m := &s.dev.rt.memory
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, b := range blocks {
-		b.endUse(s, place)
+		b.endUse(s, seq)
 	}
 }
 
@@ -1083,7 +1083,7 @@ func (s *Stream) allocInOrder(t *Thread, size int64, wait func(driver.Point) boo
 	if err != nil {
 		return nil, err
 	}
-	b := &Block{Start: c.Start, Size: uint64(size), Kind: DeviceMemory, dev: d, pooled: true, chunk: c, allocStream: s,
+	b := &Block{Start: c.Start, Size: uint64(size), Kind: DeviceMemory, dev: d, owner: &pooled{chunk: c}, allocStream: s,
 		cached: rules.cached}
 	var id uint32
 	if s.listened() {
@@ -1092,7 +1092,7 @@ func (s *Stream) allocInOrder(t *Thread, size int64, wait func(driver.Point) boo
 	}
 	if last := s.d.Last(); !s.d.Reached(last) {
 		// Pending work of s may still use this memory as a block that was freed before.
-		b.users = []use{{stream: s, place: last, what: "work from before its allocation"}}
+		b.users = []use{{fence: fence{s, last}, what: "work from before its allocation"}}
 	}
 	d.rt.addBlock(b)
 	if d.rt.Deterministic() {
@@ -1137,9 +1137,9 @@ func (s *Stream) freeAsync(t *Thread, addr uint64, only *Block) error {
 	}
 	rt := s.dev.rt
 	rt.memory.mu.Lock()
-	b, err := rt.liveBlockAt(op, addr, func(b *Block) bool { return (b.pooled || b.ofGraph != nil) && b.dev == s.dev },
+	b, err := rt.liveBlockAt(op, addr, func(b *Block) bool { return (b.pooled() != nil || b.ofGraph() != nil) && b.dev == s.dev },
 		"stream-ordered memory of the stream's device")
-	if err == nil && b.ofGraph != nil && (only == nil || only == b) {
+	if err == nil && b.ofGraph() != nil && (only == nil || only == b) {
 		err = b.endLaunched(op)
 		rt.memory.mu.Unlock()
 		if err != nil {
@@ -1171,11 +1171,11 @@ func (s *Stream) freeInOrder(t *Thread, b *Block) {
 		id = s.announce(&Operation{Kind: OpFree, Thread: t, Writes: []Range{{b.Start, b.Size}}, Cached: b.cached})
 	}
 	// Before the listeners are called: what they enqueue comes after the free.
-	place := s.d.Mark(id)
+	seq := s.d.Fence(id)
 	if id != 0 {
 		s.dev.rt.listeners.endAnnounce(id, nil)
 	}
-	s.dev.pool.free(s.dev, b.chunk, s, place)
+	s.dev.pool.free(s.dev, b.pooled().chunk, s, seq)
 }
 
 // AllocCached is AllocAsyncWait with the rules of a caching allocator: Release frees the
@@ -1234,7 +1234,7 @@ func (s *Stream) ReleaseOn(t *Thread, b *Block) error {
 	if err := s.checkEnqueue(t, op); err != nil {
 		return err
 	}
-	if !b.pooled || b.dev != s.dev {
+	if b.pooled() == nil || b.dev != s.dev {
 		return driver.Errorf(driver.InvalidValue, op, "the block is not stream-ordered memory of the stream's device")
 	}
 	if b.Freed() {
@@ -1266,13 +1266,13 @@ func (s *Stream) freedOfGraph(t *Thread, b *Block) {
 	if s.listened() {
 		id = s.announce(&Operation{Kind: OpFree, Thread: t, Writes: []Range{{b.Start, b.Size}}})
 	}
-	place := s.d.Mark(id)
+	seq := s.d.Fence(id)
 	if id != 0 {
 		s.dev.rt.listeners.endAnnounce(id, nil)
 	}
 	m := &b.rt.memory
 	m.mu.Lock()
-	b.addUse(s, place)
+	b.addUse(s, seq)
 	unused := b.graphs == 0
 	m.mu.Unlock()
 	if unused {
@@ -1311,16 +1311,16 @@ func (s *Stream) using(blocks []*Block, enqueue func() error) error {
 
 // endUses calls endUse on blocks after an operation was enqueued, or could not be because of err.
 func (s *Stream) endUses(blocks []*Block, err error) {
-	var place uint64
+	var seq uint64
 	if err == nil {
-		place = s.d.Last()
+		seq = s.d.Last()
 		s.requestExact(blocks)
 	}
 	m := &s.dev.rt.memory
 	m.mu.Lock()
 	for _, b := range blocks {
 		if b != nil {
-			b.endUse(s, place)
+			b.endUse(s, seq)
 		}
 	}
 	m.mu.Unlock()
@@ -1408,7 +1408,7 @@ func (s *Stream) acquire(op, what string, ranges []extent, blocks []*Block) erro
 		}
 		if err == nil {
 			for _, b := range blocks[:len(ranges)] {
-				if b != nil && !b.foreign && s.capture.Load() == nil {
+				if b != nil && !b.isForeign() && s.capture.Load() == nil {
 					b.beginUse(s, what)
 				}
 			}

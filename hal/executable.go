@@ -420,7 +420,7 @@ func (v *version) checkFreed(rt *Runtime, op string) error {
 // freedBlock returns which one of the blocks was freed, -1 for none. The caller holds the memory's lock.
 func (v *version) freedBlock(m *memoryState) int {
 	return slices.IndexFunc(v.blocks, func(b *Block) bool {
-		return b.freed || m.blocks.Find(b.Start) != b && b.module == nil
+		return b.freed || m.blocks.Find(b.Start) != b && !b.isCode()
 	})
 }
 

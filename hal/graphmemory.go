@@ -38,7 +38,7 @@ func (c *Capture) allocate(s *Stream, op string, size int64, wait func(driver.Po
 		return nil, err
 	}
 	d := s.dev
-	b := &Block{Size: uint64(size), Kind: DeviceMemory, dev: d, ofGraph: &graphMemory{}}
+	b := &Block{Size: uint64(size), Kind: DeviceMemory, dev: d, owner: &graphMemory{}}
 	err := c.rt.allocWithRetry(d, op, b.Size, wait, func() (err error) {
 		b.Start, err = d.d.Alloc(b.Size)
 		return err
@@ -57,7 +57,7 @@ func (c *Capture) allocate(s *Stream, op string, size int64, wait func(driver.Po
 		return nil, err
 	}
 	c.rt.memory.mu.Lock()
-	b.ofGraph.by = n
+	b.ofGraph().by = n
 	c.rt.memory.mu.Unlock()
 	return b, nil
 }
@@ -74,10 +74,10 @@ func (c *Capture) free(s *Stream, op string, addr uint64, only *Block) error {
 	if b == nil {
 		b = m.blocks.Find(addr)
 	}
-	ours := b != nil && b.ofGraph != nil && (only != nil || b.Start == addr)
-	freed := ours && (b.freed || b.ofGraph.freedBy != nil || b.ofGraph.beingFreed)
+	ours := b != nil && b.ofGraph() != nil && (only != nil || b.Start == addr)
+	freed := ours && (b.freed || b.ofGraph().freedBy != nil || b.ofGraph().beingFreed)
 	if ours && !freed {
-		b.ofGraph.beingFreed = true
+		b.ofGraph().beingFreed = true
 	}
 	m.mu.Unlock()
 	switch {
@@ -89,9 +89,9 @@ func (c *Capture) free(s *Stream, op string, addr uint64, only *Block) error {
 	n, err := c.add(s, &Node{kind: driver.FreeNode, writes: []Range{{b.Start, b.Size}}, blocks: []*Block{b}})
 	own := err == nil && c.result().allocates(b)
 	m.mu.Lock()
-	b.ofGraph.beingFreed = false
+	b.ofGraph().beingFreed = false
 	if err == nil {
-		b.ofGraph.freedBy, b.ofGraph.inside = n, own
+		b.ofGraph().freedBy, b.ofGraph().inside = n, own
 	}
 	m.mu.Unlock()
 	if err == nil {
@@ -105,8 +105,8 @@ func (b *Block) freedByNone(n *Node) {
 	m := &b.rt.memory
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if b.ofGraph.freedBy == n {
-		b.ofGraph.freedBy, b.ofGraph.inside = nil, false
+	if b.ofGraph().freedBy == n {
+		b.ofGraph().freedBy, b.ofGraph().inside = nil, false
 	}
 }
 
@@ -130,7 +130,7 @@ func (m *memoryNodes) note(n *Node) {
 // checkValid rejects work on memory that is not allocated where the work runs: in a graph if
 // captured says so. The caller holds the memory's lock.
 func (b *Block) checkValid(op, role string, captured bool) error {
-	switch m := b.ofGraph; {
+	switch m := b.ofGraph(); {
 	case m.inside:
 		return driver.Errorf(driver.InvalidValue, op, "the %s lies in the %d bytes at %#x, which are freed by %s of the graph that "+
 			"allocates them; enqueue the work before it", role, b.Size, b.Start, m.freedBy.title())
@@ -143,11 +143,11 @@ func (b *Block) checkValid(op, role string, captured bool) error {
 // checkLaunched rejects work outside of graphs on memory that no launch has allocated. The
 // caller holds the memory's lock.
 func (b *Block) checkLaunched(op, role string) error {
-	if b.ofGraph.live {
+	if b.ofGraph().live {
 		return nil
 	}
 	return driver.Errorf(driver.InvalidValue, op, "the %s lies in the %d bytes at %#x that %s of a graph allocates, and that no launch "+
-		"has allocated, or that were freed since; launch the graph first", role, b.Size, b.Start, b.ofGraph.by.title())
+		"has allocated, or that were freed since; launch the graph first", role, b.Size, b.Start, b.ofGraph().by.title())
 }
 
 // endLaunched notes that memory which a launch has allocated is freed outside of graphs. The
@@ -156,26 +156,26 @@ func (b *Block) endLaunched(op string) error {
 	if err := b.checkLaunched(op, "address"); err != nil {
 		return err
 	}
-	b.ofGraph.live = false
+	b.ofGraph().live = false
 	return nil
 }
 
 // OfGraph reports whether a node allocates the block: once for each launch, while there is one owner.
-func (b *Block) OfGraph() bool { return b.ofGraph != nil }
+func (b *Block) OfGraph() bool { return b.ofGraph() != nil }
 
 // leftByGraphs reports whether the memory of a block is to be returned now that no graph works
 // on it. The caller holds the memory's lock.
 func (b *Block) leftByGraphs() bool {
-	return b.graphs == 0 && (b.collected || b.ofGraph != nil && !b.ofGraph.live)
+	return b.graphs == 0 && (b.collected || b.ofGraph() != nil && !b.ofGraph().live)
 }
 
 // keptByGraphs reports whether a graph needs a block that its owner gives up: then the block's
 // memory is returned when none does. The caller holds the memory's lock.
 func (b *Block) keptByGraphs() bool {
-	if b.ofGraph == nil || b.graphs == 0 || b.freed {
+	if b.ofGraph() == nil || b.graphs == 0 || b.freed {
 		return false
 	}
-	b.ofGraph.live, b.collected = false, true
+	b.ofGraph().live, b.collected = false, true
 	return true
 }
 
@@ -185,14 +185,14 @@ func (b *Block) keptByGraphs() bool {
 func (v *version) checkMemory(autoFree bool) error {
 	const op = "launch graph"
 	for _, b := range v.memory.allocates {
-		if b.ofGraph.live && !b.collected && !autoFree {
+		if b.ofGraph().live && !b.collected && !autoFree {
 			return driver.Errorf(driver.InvalidValue, op, "the %d bytes at %#x that %s allocates are allocated since an "+
 				"earlier launch; free them first, or instantiate the graph with auto-free on launch", b.Size, b.Start,
-				b.ofGraph.by.title())
+				b.ofGraph().by.title())
 		}
 	}
 	for i, b := range v.blocks {
-		if b.ofGraph != nil && !b.ofGraph.live && !slices.Contains(v.memory.allocates, b) {
+		if b.ofGraph() != nil && !b.ofGraph().live && !slices.Contains(v.memory.allocates, b) {
 			return driver.Errorf(driver.InvalidValue, op, "the %d bytes at %#x that %s works on belong to another graph, and no launch "+
 				"of it has allocated them, or they were freed since", b.Size, b.Start, v.blockOf[i].title())
 		}
@@ -204,12 +204,12 @@ func (v *version) checkMemory(autoFree bool) error {
 // undoMemory. The caller holds the memory's lock.
 func (v *version) beginMemory() (before []bool) {
 	for _, b := range v.memory.allocates {
-		before = append(before, b.ofGraph.live)
-		b.ofGraph.live = true
+		before = append(before, b.ofGraph().live)
+		b.ofGraph().live = true
 	}
 	for _, b := range v.memory.frees {
-		before = append(before, b.ofGraph.live)
-		b.ofGraph.live = false
+		before = append(before, b.ofGraph().live)
+		b.ofGraph().live = false
 	}
 	return before
 }
@@ -223,10 +223,10 @@ func (v *version) undoMemory(rt *Runtime, before []bool) {
 	defer rt.memory.mu.Unlock()
 	n := len(v.memory.allocates)
 	for i, b := range v.memory.frees { // first: one that is in both was noted as allocated in between
-		b.ofGraph.live = before[n+i]
+		b.ofGraph().live = before[n+i]
 	}
 	for i, b := range v.memory.allocates {
-		b.ofGraph.live = before[i]
+		b.ofGraph().live = before[i]
 	}
 }
 

@@ -149,7 +149,7 @@ func (k *keep) drop(tokens []uint64) {
 // keepBlocks keeps the memory that a node works on, where its owner is collected.
 func (k *keep) keepBlocks(blocks []*Block) {
 	for _, b := range blocks {
-		if b == nil || b.foreign || !k.addBlock(b) {
+		if b == nil || b.isForeign() || !k.addBlock(b) {
 			continue
 		}
 		m := &k.rt.memory

@@ -58,7 +58,7 @@ func (d *Device) AllocWait(t *Thread, size int64, wait func(driver.Point) bool) 
 		return nil, err
 	}
 	d.pool.countAlloc(uint64(size))
-	b := &Block{Start: addr, Size: uint64(size), Kind: DeviceMemory, dev: d}
+	b := &Block{Start: addr, Size: uint64(size), Kind: DeviceMemory, dev: d, owner: allocated{}}
 	d.rt.addBlock(b)
 	d.rt.notifyHost(Operation{Kind: OpNewMemory, Stream: d.legacy, Thread: t, Writes: []Range{{addr, b.Size}}})
 	return b, nil
@@ -157,7 +157,7 @@ func (rt *Runtime) AllocHostWait(t *Thread, size int64, wait func(driver.Point) 
 	if err != nil {
 		return nil, err
 	}
-	b := &Block{Start: addr, Size: uint64(size), Kind: Pinned}
+	b := &Block{Start: addr, Size: uint64(size), Kind: Pinned, owner: allocated{}}
 	rt.addBlock(b)
 	rt.notifyHost(Operation{Kind: OpNewMemory, Thread: t, Writes: []Range{{addr, b.Size}}})
 	return b, nil
@@ -221,7 +221,7 @@ func (rt *Runtime) free(t *Thread, addr uint64, noWait bool) error {
 	m := &rt.memory
 	m.mu.Lock()
 	b, err := rt.liveBlockAt(op, addr, func(b *Block) bool { return b.Kind == DeviceMemory }, "device memory")
-	if err == nil && b.ofGraph != nil {
+	if err == nil && b.ofGraph() != nil {
 		if err = b.endLaunched(op); err == nil && b.graphs > 0 {
 			m.mu.Unlock()
 			return nil // the next launch allocates it again
@@ -273,7 +273,7 @@ func (rt *Runtime) noteFreed(t *Thread, b *Block, noWait bool, err error) {
 // Contract: M10.
 func (rt *Runtime) FreeHost(t *Thread, addr uint64, force bool) error {
 	const op = "free pinned memory"
-	return rt.unpin(t, op, addr, func(b *Block) bool { return b.Kind == Pinned && !b.registered },
+	return rt.unpin(t, op, addr, func(b *Block) bool { return b.Kind == Pinned && b.registration() == nil },
 		"pinned memory of the runtime", force)
 }
 
@@ -312,9 +312,9 @@ func (rt *Runtime) unpinOnce(op string, addr uint64, fits func(*Block) bool, wha
 			"%s at %#x is in use by %s, which is pending on stream %d of device %d; synchronize that stream first",
 			b.describe(), addr, u.what, u.stream.index, u.stream.dev.ordinal)
 	}
-	if b.registered {
-		b.byProgram = false
-		if b.shares > 0 {
+	if r := b.registration(); r != nil {
+		r.byProgram = false
+		if r.shares > 0 {
 			return nil, nil // it stays registered until the last share ends
 		}
 	}
@@ -342,8 +342,8 @@ func (d *Device) MemoryInfo() (free, total uint64, err error) {
 	return d.d.Info()
 }
 
-// refresh makes the backend update which places of its streams are reached, for the
-// streams of which a place was queried and not reached. It may call the vendor's
+// refresh makes the backend update which operations of its streams are done, for the
+// streams of which one was asked for and was not done. It may call the vendor's
 // library, so the caller holds no lock.
 func (rt *Runtime) refresh() {
 	if rt.vendor != nil {
@@ -351,7 +351,7 @@ func (rt *Runtime) refresh() {
 	}
 }
 
-// refreshRounds is how often a caller queries whether places are reached, with a
+// refreshRounds is how often a caller asks whether operations are done, with a
 // refresh before each round. A vendor's backend needs two rounds: only the first one
 // marks the streams that the second refresh updates.
 func (rt *Runtime) refreshRounds() int {
@@ -359,28 +359,6 @@ func (rt *Runtime) refreshRounds() int {
 		return 2
 	}
 	return 1
-}
-
-// giveBack returns the memory of a block that nothing uses any more to where it came
-// from. The caller holds no lock.
-func (rt *Runtime) giveBack(b *Block) {
-	switch {
-	case b.module != nil:
-		b.module.Close()
-	case b.onReturn != nil:
-		b.onReturn()
-	case b.registered:
-		_ = rt.drv.Unregister(b.Start)
-	case b.Kind == Pinned:
-		rt.sources.forget(Range{b.Start, b.Size})
-		rt.drv.FreeHost(b.Start)
-	case b.pooled:
-		// freedAt is 0 if no stream has to reach a place before others use the memory.
-		b.dev.pool.free(b.dev, b.chunk, b.allocStream, b.freedAt)
-	default:
-		b.dev.d.Free(b.Start)
-		b.dev.pool.countReturned(b.Size)
-	}
 }
 
 // Blocks returns the number of blocks of memory that are not freed.
@@ -432,7 +410,7 @@ func (rt *Runtime) pendingOnce(addr uint64) []use {
 	}
 	var found []use
 	for _, u := range b.users {
-		if !u.stream.d.Reached(u.place) {
+		if !u.fence.reached() {
 			found = append(found, u)
 		}
 	}
@@ -462,7 +440,7 @@ func (rt *Runtime) MemoryPoint(t *Thread, addr uint64) (driver.Point, error) {
 	}
 	var ps driver.Points
 	for _, u := range rt.pendingUses(addr) {
-		ps = append(ps, u.stream.d.At(u.place))
+		ps = append(ps, u.point())
 	}
 	o := Operation{Kind: OpSynchronizeMemory, Thread: t, Reads: rt.wholeBlock(addr)}
 	if len(ps) == 0 {
@@ -487,7 +465,7 @@ func (rt *Runtime) wholeBlock(addr uint64) []Range {
 //
 // Contract: M17.
 func (rt *Runtime) Borrow(addr, size uint64, returned func()) *Block {
-	return &Block{Start: addr, Size: size, rt: rt, onReturn: returned}
+	return &Block{Start: addr, Size: size, rt: rt, owner: borrowed{returned}}
 }
 
 // releaseBorrowed is Release of a block of Borrow.
@@ -495,7 +473,7 @@ func (rt *Runtime) releaseBorrowed(b *Block) {
 	if rt.ended.Load() { // no operation runs any more
 		if !b.freed {
 			b.freed = true
-			b.onReturn()
+			b.owner.giveBack(b)
 		}
 		return
 	}
@@ -507,9 +485,9 @@ func (rt *Runtime) releaseBorrowed(b *Block) {
 		if known := m.blocks.Find(b.Start); known != nil {
 			for _, u := range known.users {
 				if u.calls > 0 { // a call is about to enqueue an operation: the next one
-					u.place = max(u.place, u.stream.d.Last()+1)
+					u.seq = max(u.seq, u.stream.d.Last()+1)
 				}
-				b.addUse(u.stream, u.place)
+				b.addUse(u.stream, u.seq)
 			}
 		}
 		for _, s := range b.recorded {
@@ -534,7 +512,7 @@ func (rt *Runtime) FreeOnAllocStream(t *Thread, addr uint64) error {
 	}
 	rt.ReportTouched(t) // while the block is known
 	rt.memory.mu.Lock()
-	b, err := rt.liveBlockAt(op, addr, func(b *Block) bool { return b.pooled || b.ofGraph != nil }, "stream-ordered memory")
+	b, err := rt.liveBlockAt(op, addr, func(b *Block) bool { return b.pooled() != nil || b.ofGraph() != nil }, "stream-ordered memory")
 	rt.memory.mu.Unlock()
 	if err != nil {
 		return err
@@ -578,7 +556,7 @@ const maxExtents = 2
 // the operation becomes a node, which may come after one that allocates the memory.
 func (rt *Runtime) checkRange(op string, r extent, b *Block, captured bool) error {
 	if b != nil {
-		if b.ofGraph != nil {
+		if b.ofGraph() != nil {
 			if err := b.checkValid(op, r.role, captured); err != nil {
 				return err
 			}
@@ -589,7 +567,7 @@ func (rt *Runtime) checkRange(op string, r extent, b *Block, captured bool) erro
 				r.role, r.size, r.addr, r.size-left, b.Size, b.Start)
 		}
 		// A library may report more memory around a registered range than was registered.
-		if b.foreign {
+		if b.isForeign() {
 			return rt.checkNoOverlap(op, r)
 		}
 		return nil
@@ -627,7 +605,7 @@ func (rt *Runtime) foreignBlockAt(addr uint64) *Block {
 	if size == 0 { // the library does not report the end of the allocation
 		start, size = addr, math.MaxUint64-addr
 	}
-	b := &Block{Start: start, Size: size, Kind: Pinned, foreign: true}
+	b := &Block{Start: start, Size: size, Kind: Pinned, owner: foreign{}}
 	if where == driver.OnDevice {
 		if ordinal < 0 || ordinal >= len(rt.devices) {
 			return nil
@@ -729,11 +707,12 @@ func (rt *Runtime) RegisterHost(t *Thread, addr uint64, size int64) error {
 		return err
 	}
 	_, err := rt.register(t, op, addr, uint64(size), func(b *Block) error {
-		if b.byProgram || !b.registered || b.Start != addr || b.Size != uint64(size) {
+		r := b.registration()
+		if r == nil || r.byProgram || b.Start != addr || b.Size != uint64(size) {
 			return driver.Errorf(driver.InvalidValue, op, "the range shares bytes with %s, %d bytes at %#x",
 				b.describe(), b.Size, b.Start)
 		}
-		b.byProgram = true
+		r.byProgram = true
 		return nil
 	})
 	return err
@@ -752,7 +731,7 @@ func (rt *Runtime) register(t *Thread, op string, addr, size uint64, accept func
 	if err := rt.drv.Register(addr, size); err != nil {
 		return nil, err
 	}
-	created := &Block{Start: addr, Size: size, Kind: Pinned, registered: true, rt: rt}
+	created := &Block{Start: addr, Size: size, Kind: Pinned, owner: &registration{}, rt: rt}
 	// Another thread may have registered the same bytes meanwhile.
 	b, err := rt.acceptOverlapping(addr, size, created, accept)
 	if b != created {
@@ -791,7 +770,7 @@ func (rt *Runtime) acceptOverlapping(addr, size uint64, created *Block, accept f
 //
 // Contract: M10, M21.
 func (rt *Runtime) UnregisterHost(t *Thread, addr uint64) error {
-	return rt.unpin(t, "unregister memory", addr, func(b *Block) bool { return b.byProgram },
+	return rt.unpin(t, "unregister memory", addr, func(b *Block) bool { r := b.registration(); return r != nil && r.byProgram },
 		"memory that the program registered", false)
 }
 
@@ -825,12 +804,12 @@ func (rt *Runtime) ShareHost(t *Thread, addr, size uint64) (*Share, error) {
 				"%d bytes at %#x overlap %s, %d bytes at %#x, without lying in it; copy them",
 				size, addr, b.describe(), b.Size, b.Start)
 		}
-		if b.registered {
-			b.shares++
+		if r := b.registration(); r != nil {
+			r.shares++
 		}
 		return nil
 	})
-	if err != nil || !b.registered {
+	if err != nil || b.registration() == nil {
 		return nil, err
 	}
 	return &Share{rt, b}, nil
@@ -852,8 +831,9 @@ func (s *Share) End(t *Thread) {
 		return
 	}
 	s.block = nil
-	b.shares--
-	last := b.shares == 0 && !b.byProgram
+	r := b.registration()
+	r.shares--
+	last := r.shares == 0 && !r.byProgram
 	if last {
 		rt.deferFree(b)
 	}
@@ -921,7 +901,7 @@ func (rt *Runtime) reap(most int) {
 	found := m.deferred.take(most)
 	m.mu.Unlock()
 	for _, b := range found {
-		rt.giveBack(b)
+		b.owner.giveBack(b)
 	}
 }
 
@@ -937,22 +917,22 @@ func (rt *Runtime) reapAll() {
 func (rt *Runtime) pendingFrees() (points driver.Points) {
 	m := &rt.memory
 	m.mu.Lock()
-	var last []use
+	var last []fence
 	for _, s := range m.deferred.streams {
-		u := use{stream: s}
+		f := fence{stream: s}
 		for _, w := range *m.deferred.heaps[s] {
-			u.place = max(u.place, w.place)
+			f.seq = max(f.seq, w.seq)
 			for _, o := range w.block.users {
 				if o.stream != s {
-					last = append(last, o)
+					last = append(last, o.fence)
 				}
 			}
 		}
-		last = append(last, u)
+		last = append(last, f)
 	}
 	m.mu.Unlock()
-	for _, u := range last {
-		points = append(points, u.stream.d.At(u.place))
+	for _, f := range last {
+		points = append(points, f.point())
 	}
 	return points
 }
@@ -986,9 +966,9 @@ type deferred struct {
 	bytes     uint64
 }
 
-// waiting is a block and the place of a stream that it waits for.
+// waiting is a block and the sequence number of the operation of a stream that it waits for.
 type waiting struct {
-	place uint64
+	seq   uint64
 	block *Block
 }
 
@@ -996,7 +976,7 @@ type useHeap []waiting
 
 func (h useHeap) Len() int { return len(h) }
 
-func (h useHeap) Less(i, j int) bool { return h[i].place < h[j].place }
+func (h useHeap) Less(i, j int) bool { return h[i].seq < h[j].seq }
 
 func (h useHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
 
@@ -1046,7 +1026,7 @@ func (d *deferred) wait(b *Block) {
 		d.heaps[u.stream] = h
 		d.streams = append(d.streams, u.stream)
 	}
-	heap.Push(h, waiting{u.place, b})
+	heap.Push(h, waiting{u.seq, b})
 }
 
 // take removes and returns at most most blocks that no operation uses any more.
@@ -1062,7 +1042,7 @@ func (d *deferred) take(most int) (found []*Block) {
 	for _, s := range streams {
 		h := d.heaps[s]
 		w := s.d
-		for len(*h) > 0 && looked < most && w.Reached((*h)[0].place) {
+		for len(*h) > 0 && looked < most && w.Reached((*h)[0].seq) {
 			d.wait(heap.Pop(h).(waiting).block)
 			looked++
 		}
@@ -1140,7 +1120,7 @@ func (d *Device) PoolChunks() (chunks []PoolChunk) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for i := range chunks {
-		if b := m.blocks.Find(chunks[i].Chunk.Start); b != nil && b.pooled {
+		if b := m.blocks.Find(chunks[i].Chunk.Start); b != nil && b.pooled() != nil {
 			chunks[i].Block, chunks[i].Stream = b, b.allocStream
 		}
 	}

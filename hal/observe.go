@@ -219,8 +219,8 @@ func (rt *Runtime) observe(p driver.Point, o Operation) driver.Point {
 // Announce implements driver.Announced.
 func (p *observedPoint) Announce() (end func()) { return driver.Announce(p.Point) }
 
-// Missing implements driver.Placed.
-func (p *observedPoint) Missing() []driver.Place { return driver.Missing(p.Point) }
+// Missing implements driver.FencedPoint.
+func (p *observedPoint) Missing() []driver.Fence { return driver.Missing(p.Point) }
 
 // notifier passes operations to the listeners in the order in which the backend
 // enqueued them on its streams, whichever threads made the calls.
@@ -597,7 +597,7 @@ func (rt *Runtime) newWideWatch(id uint32, a Accesses) *watch {
 func (rt *Runtime) comparableBlocks(room uint64) (blocks []Range, all bool) {
 	rt.memory.mu.Lock()
 	for b := range rt.memory.blocks.All() {
-		if b.Kind == DeviceMemory && !b.foreign && b.module == nil && !isWatched(b.Start) {
+		if b.Kind == DeviceMemory && !b.isForeign() && !b.isCode() && !isWatched(b.Start) {
 			blocks = append(blocks, Range{b.Start, b.Size})
 		}
 	}

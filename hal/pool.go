@@ -12,7 +12,7 @@ import (
 
 // pool is the stream-ordered memory of a device. On the stream on which it was freed,
 // memory can be allocated again at once, since work enqueued there is ordered after
-// the free; on other streams when the place of the free is reached. The pool divides
+// the free; on other streams when the operation behind the free is done. The pool divides
 // the segments that it takes from the device, and merges free neighbours.
 type pool struct {
 	mu        sync.Mutex
@@ -32,7 +32,7 @@ type pool struct {
 }
 
 // streamBin holds chunks freed on one stream, which only that stream may use before
-// the place of the free is reached; those of a caching allocator only that stream may
+// the operation behind the free is done; those of a caching allocator only that stream may
 // use at all. When it is closed, others get its segments that are free as a whole.
 type streamBin struct {
 	bestfit.Bin
@@ -124,7 +124,7 @@ func (p *pool) take(s *Stream, c *bestfit.Chunk, n uint64) {
 	p.removeFree(c)
 	rest := b
 	if ready {
-		c.Place = 0 // of the stream that had it before
+		c.Seq = 0 // of the stream that had it before
 		rest = p.binOfRest(s, c)
 	}
 	p.divide(rest, c, n)
@@ -157,7 +157,7 @@ func (p *pool) put(b *bestfit.Bin, c *bestfit.Chunk) {
 	}
 }
 
-// advance moves the chunks for which the place of their free is reached to ready, and
+// advance moves the chunks for which the operation behind their free is done to ready, and
 // reports whether others will follow. The caller holds mu.
 func (p *pool) advance() (held bool) {
 	kept := p.bins[:0]
@@ -183,11 +183,11 @@ func (p *pool) advance() (held bool) {
 	return held
 }
 
-// moveReached moves the chunks of a bin for which the place of their free is reached to
+// moveReached moves the chunks of a bin for which the operation behind their free is done to
 // ready, and reports whether it has others. The caller holds mu.
 func (p *pool) moveReached(b *streamBin) (held bool) {
 	for c := b.Oldest(); c != nil; c = b.Oldest() {
-		if !b.stream.d.Reached(c.Place) {
+		if !b.stream.d.Reached(c.Seq) {
 			return true
 		}
 		p.removeFree(c)
@@ -217,18 +217,18 @@ func (p *pool) dropBin(b *bestfit.Bin) {
 	p.bins = slices.Delete(p.bins, i, i+1)
 }
 
-// free frees a chunk at a place of a stream; with s nil every stream may use it at
+// free frees a chunk behind an operation of a stream; with s nil every stream may use it at
 // once.
-func (p *pool) free(d *Device, c *bestfit.Chunk, s *Stream, place uint64) {
+func (p *pool) free(d *Device, c *bestfit.Chunk, s *Stream, seq uint64) {
 	p.mu.Lock()
 	p.own.active -= c.Size
 	p.all.active -= c.Size
 	b := p.readyBin(c)
-	if class := c.Segment().Class; s != nil && (class != exact || !s.d.Reached(place)) {
+	if class := c.Segment().Class; s != nil && (class != exact || !s.d.Reached(seq)) {
 		b = &p.binOf(ownBin{s, class}).Bin
 	}
 	p.order++
-	c.Place, c.Order = place, p.order
+	c.Seq, c.Order = seq, p.order
 	p.put(b, c)
 	over := p.overThreshold()
 	p.mu.Unlock()
@@ -329,7 +329,7 @@ func (p *pool) moveWhole(b *streamBin, most uint64) (moved uint64, held bool) {
 	for c := range b.All() {
 		switch {
 		case !c.Whole() || c.Size > most-moved:
-		case b.stream.d.Reached(c.Place):
+		case b.stream.d.Reached(c.Seq):
 			moved += c.Size
 			p.removeFree(c)
 			p.put(p.readyBin(c), c)
@@ -375,7 +375,7 @@ func (p *pool) makeRoom(s *Stream, n uint64) {
 }
 
 // trim returns idle segments to the device until at most least free bytes are kept.
-// It keeps chunks for which the place of the free is not reached yet, and free parts
+// It keeps chunks for which the operation behind the free is not done yet, and free parts
 // of segments in use.
 func (p *pool) trim(d *Device, least uint64) {
 	d.rt.refresh()
@@ -392,7 +392,7 @@ func (p *pool) trim(d *Device, least uint64) {
 }
 
 // takeExcess removes the segments that trim returns, and reports whether more could
-// be returned when places of streams are reached.
+// be returned when operations of streams are done.
 func (p *pool) takeExcess(least uint64) (back []uint64, held bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -602,17 +602,17 @@ func (p *pool) countShortage(failed, waited bool) {
 // after which other streams may use all of them.
 func (p *pool) pendingFrees(points driver.Points) driver.Points {
 	p.mu.Lock()
-	var last []use
+	var last []fence
 	for _, b := range p.bins {
-		u := use{stream: b.stream}
+		f := fence{stream: b.stream}
 		for c := range b.All() {
-			u.place = max(u.place, c.Place)
+			f.seq = max(f.seq, c.Seq)
 		}
-		last = append(last, u)
+		last = append(last, f)
 	}
 	p.mu.Unlock()
-	for _, u := range last {
-		points = append(points, u.stream.d.At(u.place))
+	for _, f := range last {
+		points = append(points, f.point())
 	}
 	return points
 }

@@ -54,9 +54,9 @@ func (s *hookedStream) Wait(e driver.Event, limit int64, tag driver.Tag) error {
 	return s.Stream.Wait(e, limit, tag)
 }
 
-func (s *hookedStream) Mark(tag driver.Tag) uint64 {
+func (s *hookedStream) Fence(tag driver.Tag) uint64 {
 	defer s.enqueued()
-	return s.Stream.Mark(tag)
+	return s.Stream.Fence(tag)
 }
 
 // enqueued calls the function after, once.

@@ -310,7 +310,7 @@ func firstOf(list, stuck []stall.Party) stall.Party {
 	return stall.Party{}
 }
 
-func parties(places []driver.Place) []stall.Party {
+func parties(places []driver.Fence) []stall.Party {
 	list := make([]stall.Party, 0, len(places))
 	for _, p := range places {
 		list = append(list, stall.Party{Device: p.Device, Stream: p.Stream})

@@ -120,7 +120,7 @@ func StallStuck(graph string, start uint64) (stuck string, err error) {
 	return encode(list), nil
 }
 
-func placeRecords(list []driver.Place) []placeRecord {
+func placeRecords(list []driver.Fence) []placeRecord {
 	records := make([]placeRecord, 0, len(list))
 	for _, p := range list {
 		records = append(records, placeRecord{p.Device, p.Stream})
@@ -128,10 +128,10 @@ func placeRecords(list []driver.Place) []placeRecord {
 	return records
 }
 
-func places(records []placeRecord) []driver.Place {
-	list := make([]driver.Place, 0, len(records))
+func places(records []placeRecord) []driver.Fence {
+	list := make([]driver.Fence, 0, len(records))
 	for _, r := range records {
-		list = append(list, driver.Place{Device: r.Device, Stream: r.Stream})
+		list = append(list, driver.Fence{Device: r.Device, Stream: r.Stream})
 	}
 	return list
 }

@@ -82,8 +82,12 @@ def command(group: tuple[str, ...], clauses: list[str]) -> list[str]:
 
 
 def copy_tree(target: Path) -> None:
-    """Copy what git knows or would add, the built extension and the look-alike libraries."""
-    built = [*(ROOT / "python").rglob("_ha*.abi3.so"), *(ROOT / "build").glob("fake*/*.so")]
+    """Copy what git knows or would add, what the build puts into the package, and the look-alike libraries."""
+    built = [
+        *(ROOT / "python").rglob("_ha*.abi3.so"),
+        ROOT / "python" / "halstream" / "_native" / "_constants.py",
+        *(ROOT / "build").glob("fake*/*.so"),
+    ]
     for source in [*source_files(ROOT), *built]:
         copy = target / source.relative_to(ROOT)
         copy.parent.mkdir(parents=True, exist_ok=True)

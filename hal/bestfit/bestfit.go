@@ -29,10 +29,10 @@ type Segment struct {
 // Chunk is a part of a segment, in use or free.
 type Chunk struct {
 	Start, Size uint64
-	// Place and Order belong to the user: the point of the stream at which the
+	// Seq and Order belong to the user: the point of the stream at which the
 	// chunk becomes free, and when it was freed, a number above 0 that is used once. Merged chunks
 	// keep the larger ones. Of one size the chunk with the larger Order goes first.
-	Place, Order uint64
+	Seq, Order uint64
 
 	segment       *Segment
 	before, after *Chunk // neighbours in the segment
@@ -69,7 +69,7 @@ func (c *Chunk) Split(size uint64) *Chunk {
 		return nil
 	}
 	rest := &Chunk{segment: c.segment, Start: c.Start + size, Size: c.Size - size, before: c, after: c.after,
-		Place: c.Place, Order: c.Order}
+		Seq: c.Seq, Order: c.Order}
 	if c.after != nil {
 		c.after.before = rest
 	}
@@ -81,7 +81,7 @@ func (c *Chunk) Split(size uint64) *Chunk {
 func (c *Chunk) absorb() {
 	other := c.after
 	c.Size += other.Size
-	c.Place, c.Order = max(c.Place, other.Place), max(c.Order, other.Order)
+	c.Seq, c.Order = max(c.Seq, other.Seq), max(c.Order, other.Order)
 	if c.after = other.after; c.after != nil {
 		c.after.before = c
 	}

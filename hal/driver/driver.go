@@ -158,17 +158,17 @@ type Stream interface {
 	// condition. They are looked at when the stream gets there, and again after
 	// every change, whoever makes it.
 	WaitValue(v Value) error
-	// Last returns the place of the operation enqueued last.
+	// Last returns the sequence number of the operation enqueued last.
 	Last() uint64
-	// Mark returns the place at which all work before this call is done, that
-	// of other streams included which later work of this one would wait for. It is
-	// where the operation with tag has its place in the order.
-	Mark(tag Tag) uint64
-	// Reached reports whether the operation at a place is done, as far as is
+	// Fence returns the sequence number behind which all work before this call is done,
+	// that of other streams included which later work of this one would wait for. The
+	// operation with tag comes there in the order of all operations.
+	Fence(tag Tag) uint64
+	// Reached reports whether the operation with a sequence number is done, as far as is
 	// known: it may be called under locks, so it never calls a vendor's library.
-	Reached(place uint64) bool
-	// At returns the point at which the operation at a place is done.
-	At(place uint64) Point
+	Reached(seq uint64) bool
+	// At returns the point at which the operation with a sequence number is done.
+	At(seq uint64) Point
 	// Query reports whether all work is done. It never blocks, and leaves the
 	// stream's errors where they are.
 	Query() (bool, error)
@@ -205,7 +205,7 @@ type Event interface {
 	Describe() string
 }
 
-// Point is a place on one or more timelines that a host thread can wait for.
+// Point is a fence on one or more streams that a host thread can wait for.
 type Point interface {
 	// Wait blocks for at most limit nanoseconds (0 only looks, Forever has no
 	// limit) and reports whether the point was reached.

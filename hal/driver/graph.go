@@ -8,7 +8,7 @@ const (
 	NeedNothing  Need = iota // it runs, or will without anybody's help
 	NeedGate                 // somebody opens a gate
 	NeedEvent                // a settable event is recorded
-	NeedStream               // another stream gets to a place
+	NeedStream               // another stream gets to a fence
 	NeedOrder                // the legacy order: all streams it names come to an end
 	NeedFunction             // a function that was handed over ends
 	NeedReport               // a thread of the program takes a function and ends it
@@ -16,9 +16,9 @@ const (
 	NeedNative               // a native function that runs ends
 )
 
-// Place is the Seq-th operation of a stream, which is named by its device and
-// its number there.
-type Place struct {
+// Fence is the Seq-th operation of a stream, which is named by its device and
+// its number there: what an event or a wait refers to.
+type Fence struct {
 	Device int
 	Stream uint64
 	Seq    uint64
@@ -26,8 +26,8 @@ type Place struct {
 
 // Busy is a stream with pending work.
 type Busy struct {
-	// At is the place of its head operation.
-	At      Place
+	// At is its head operation.
+	At      Fence
 	Title   string
 	Pending uint64
 	// Head says what the head operation is, in words.
@@ -39,22 +39,22 @@ type Busy struct {
 	// Number is that of the gate, the event or the function; of a native function,
 	// the system's number of the thread that runs it.
 	Number uint64
-	// On are the places that it waits for; of an event, that of its latest record
+	// On are the fences that it waits for; of an event, that of its latest record
 	// while that is pending.
-	On []Place
+	On []Fence
 }
 
-// Placed is implemented by points that know which places they stand for.
-type Placed interface {
-	// Missing returns those that were not reached yet.
-	Missing() []Place
+// FencedPoint is implemented by points that know which fences they stand for.
+type FencedPoint interface {
+	// Missing returns those that are not reached yet.
+	Missing() []Fence
 }
 
-// Missing returns the places that p stands for and that were not reached, none
+// Missing returns the fences that p stands for and that are not reached, none
 // for a point that does not know.
-func Missing(p Point) []Place {
-	if placed, ok := p.(Placed); ok {
-		return placed.Missing()
+func Missing(p Point) []Fence {
+	if fenced, ok := p.(FencedPoint); ok {
+		return fenced.Missing()
 	}
 	return nil
 }

@@ -55,11 +55,11 @@ func (ps Points) Announce() (end func()) {
 	}
 }
 
-// Missing implements Placed.
-func (ps Points) Missing() []Place {
-	var places []Place
+// Missing implements FencedPoint.
+func (ps Points) Missing() []Fence {
+	var fences []Fence
 	for _, p := range ps {
-		places = append(places, Missing(p)...)
+		fences = append(fences, Missing(p)...)
 	}
-	return places
+	return fences
 }

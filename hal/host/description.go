@@ -180,7 +180,7 @@ func title(w work) string {
 func (s *Stream) busy() driver.Busy {
 	o := s.q.front()
 	b := driver.Busy{
-		At:      driver.Place{Device: s.dev.ordinal, Stream: s.id, Seq: s.completed.Load() + 1},
+		At:      driver.Fence{Device: s.dev.ordinal, Stream: s.id, Seq: s.completed.Load() + 1},
 		Title:   s.title(),
 		Pending: s.pending(),
 		Head:    o.description(),
@@ -195,7 +195,7 @@ func (s *Stream) busy() driver.Busy {
 		ev := o.ref.(*Event)
 		b.Number = ev.opts.ID
 		if ev.recorded && !ev.at.reached() {
-			b.On = []driver.Place{ev.at.place()}
+			b.On = []driver.Fence{ev.at.named()}
 		}
 	case driver.NeedFunction, driver.NeedReport:
 		b.Number = o.arg
@@ -212,7 +212,7 @@ func (s *Stream) busy() driver.Busy {
 		if o.kind == opLaunch {
 			b.Head += ", behind an earlier launch of the same executable"
 		}
-		b.On = []driver.Place{fence{o.on, o.arg}.place()}
+		b.On = []driver.Fence{fence{o.on, o.arg}.named()}
 	case driver.NeedOrder:
 		b.On = s.before()
 	case driver.NeedValue:
@@ -269,12 +269,12 @@ func (s *Stream) need() driver.Need {
 
 // before returns the operations that the legacy order puts before the head
 // operation of s: the heads of the streams with work of the open epoch.
-func (s *Stream) before() []driver.Place {
-	var places []driver.Place
+func (s *Stream) before() []driver.Fence {
+	var fences []driver.Fence
 	for t := s.dev.active; t != nil; t = t.next {
 		if ep := t.q.front().ep; t != s && ep != nil && ep.open {
-			places = append(places, fence{t, t.completed.Load() + 1}.place())
+			fences = append(fences, fence{t, t.completed.Load() + 1}.named())
 		}
 	}
-	return places
+	return fences
 }

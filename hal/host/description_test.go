@@ -103,13 +103,13 @@ func TestW1_graph_of_a_gate_and_who_waits_for_it(t *testing.T) {
 		assert.EqualValues(t, 1, gate.Number)
 		assert.EqualValues(t, 2, gate.Pending)
 		// Where a stream begins to count depends on the one that had its slot before.
-		assert.Equal(t, driver.Place{Device: 0, Stream: held.Index(), Seq: gate.At.Seq}, gate.At)
+		assert.Equal(t, driver.Fence{Device: 0, Stream: held.Index(), Seq: gate.At.Seq}, gate.At)
 		wait := found[waits]
 		assert.Equal(t, driver.NeedStream, wait.Need)
 		assert.Equal(t, e.ID(), wait.Number)
-		assert.Equal(t, []driver.Place{{Device: 0, Stream: held.Index(), Seq: gate.At.Seq + 1}}, wait.On)
-		assert.Equal(t, []driver.Place{{Device: 0, Stream: waits.Index(), Seq: wait.At.Seq}}, found[far].On)
-		assert.Equal(t, []driver.Place{{Device: 1, Stream: far.Index(), Seq: found[far].At.Seq}}, driver.Missing(p))
+		assert.Equal(t, []driver.Fence{{Device: 0, Stream: held.Index(), Seq: gate.At.Seq + 1}}, wait.On)
+		assert.Equal(t, []driver.Fence{{Device: 0, Stream: waits.Index(), Seq: wait.At.Seq}}, found[far].On)
+		assert.Equal(t, []driver.Fence{{Device: 1, Stream: far.Index(), Seq: found[far].At.Seq}}, driver.Missing(p))
 		g.Open()
 		assert.True(t, p.Wait(int64(graphLimit)))
 		assert.Empty(t, driver.Missing(p))
@@ -128,7 +128,7 @@ func TestW1_graph_of_the_legacy_order(t *testing.T) {
 		assert.Equal(t, driver.NeedGate, found[held].Need)
 		for _, s := range []*hal.Stream{d.DefaultStream(), later} {
 			assert.Equal(t, driver.NeedOrder, found[s].Need)
-			assert.Equal(t, []driver.Place{{Device: 0, Stream: held.Index(), Seq: found[held].At.Seq}}, found[s].On)
+			assert.Equal(t, []driver.Fence{{Device: 0, Stream: held.Index(), Seq: found[held].At.Seq}}, found[s].On)
 		}
 		g.Open()
 		ok, err := later.Synchronize(b.me, int64(graphLimit))
@@ -149,7 +149,7 @@ func TestW1_graph_of_events_of_the_future(t *testing.T) {
 		g := b.gate(records)
 		require.NoError(t, records.Record(b.me, e))
 		all := b.busyAtRest()
-		assert.Equal(t, []driver.Place{{Device: 0, Stream: records.Index(), Seq: all[records].At.Seq + 1}}, all[waits].On)
+		assert.Equal(t, []driver.Fence{{Device: 0, Stream: records.Index(), Seq: all[records].At.Seq + 1}}, all[waits].On)
 		g.Open()
 		ok, err := waits.Synchronize(b.me, int64(graphLimit))
 		require.NoError(t, err)

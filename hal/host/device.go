@@ -123,17 +123,17 @@ func (a *deviceAll) Announce() (end func()) {
 	return points.Announce()
 }
 
-// Missing implements driver.Placed.
-func (a *deviceAll) Missing() []driver.Place {
+// Missing implements driver.FencedPoint.
+func (a *deviceAll) Missing() []driver.Fence {
 	a.dev.eng.Lock()
 	defer a.dev.eng.Unlock()
-	var places []driver.Place
+	var fences []driver.Fence
 	for _, at := range a.fences {
 		if !at.reached() {
-			places = append(places, at.place())
+			fences = append(fences, at.named())
 		}
 	}
-	return places
+	return fences
 }
 
 // Pending implements driver.Device.

@@ -17,10 +17,10 @@ type fence struct {
 
 func (p fence) reached() bool { return p.on == nil || p.on.completed.Load() >= p.seq }
 
-// place names the operation for the runtime. The lock is held.
-func (p fence) place() driver.Place {
+// named names the operation for the runtime. The lock is held.
+func (p fence) named() driver.Fence {
 	p = p.launched()
-	return driver.Place{Device: p.on.dev.ordinal, Stream: p.on.id, Seq: p.seq}
+	return driver.Fence{Device: p.on.dev.ordinal, Stream: p.on.id, Seq: p.seq}
 }
 
 // announce notes that a thread waits for the fence. The lock is held.
@@ -122,14 +122,14 @@ func (p point) Notify(to driver.Notice) (cancel func()) {
 	}
 }
 
-// Missing implements driver.Placed.
-func (p point) Missing() []driver.Place {
+// Missing implements driver.FencedPoint.
+func (p point) Missing() []driver.Fence {
 	p.eng.Lock()
 	defer p.eng.Unlock()
 	if p.at.reached() {
 		return nil
 	}
-	return []driver.Place{p.at.place()}
+	return []driver.Fence{p.at.named()}
 }
 
 // waiter is a stream, a thread or a notice that waits until a stream has completed seq.

@@ -529,15 +529,15 @@ func (l *launch) pendingBranch() *Stream {
 }
 
 // ends returns the last operation of each branch of the run in progress. The lock is held.
-func (l *launch) ends() []driver.Place {
-	var places []driver.Place
+func (l *launch) ends() []driver.Fence {
+	var fences []driver.Fence
 	for i := range l.prog.branches {
 		branch := &l.prog.branches[i]
 		if on := branch.on; on.parent() != nil {
-			places = append(places, fence{on, branch.base + uint64(len(branch.steps))}.place())
+			fences = append(fences, fence{on, branch.base + uint64(len(branch.steps))}.named())
 		}
 	}
-	return places
+	return fences
 }
 
 // launched returns the fence of the launch itself for a fence on a branch of a launch that has not begun, else

@@ -241,7 +241,7 @@ func (s *Stream) lastFence() fence {
 
 // Mark implements driver.Stream. Where later work may have to wait for the legacy order,
 // an empty operation stands for it.
-func (s *Stream) Mark(tag driver.Tag) uint64 {
+func (s *Stream) Fence(tag driver.Tag) uint64 {
 	e := s.eng
 	e.Lock()
 	e.reportSequenced(tag)

@@ -17,7 +17,7 @@ type Party struct {
 
 func threadParty(number uint64) Party { return Party{Thread: number} }
 
-func streamParty(p driver.Place) Party { return Party{Device: p.Device, Stream: p.Stream} }
+func streamParty(p driver.Fence) Party { return Party{Device: p.Device, Stream: p.Stream} }
 
 // Held is a thread that is blocked by something else than the runtime, a lock for
 // instance.
@@ -134,9 +134,9 @@ func (g *Graph) needs() map[Party]needs {
 	return found
 }
 
-func parties(places []driver.Place) []Party {
-	list := make([]Party, 0, len(places))
-	for _, p := range places {
+func parties(fences []driver.Fence) []Party {
+	list := make([]Party, 0, len(fences))
+	for _, p := range fences {
 		list = append(list, streamParty(p))
 	}
 	return list

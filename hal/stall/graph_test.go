@@ -9,7 +9,7 @@ import (
 	"halstream/hal/stall"
 )
 
-func at(stream uint64) driver.Place { return driver.Place{Stream: stream} }
+func at(stream uint64) driver.Fence { return driver.Fence{Stream: stream} }
 
 func thread(number uint64) stall.Party { return stall.Party{Thread: number} }
 
@@ -17,7 +17,7 @@ func stream(index uint64) stall.Party { return stall.Party{Stream: index} }
 
 // Thread 1 waits for stream 1 in all of them.
 func TestGraph_findsWhoCanNeverGoOn(t *testing.T) {
-	main := []stall.Blocked{{Thread: 1, On: []driver.Place{at(1)}}}
+	main := []stall.Blocked{{Thread: 1, On: []driver.Fence{at(1)}}}
 	function := driver.Busy{At: at(1), Need: driver.NeedFunction, Number: 5}
 	runs := []stall.Running{{Thread: 2, Token: 5}}
 	for name, c := range map[string]struct {
@@ -36,14 +36,14 @@ func TestGraph_findsWhoCanNeverGoOn(t *testing.T) {
 		},
 		"a stream that waits for another one that waits for it": {
 			stall.Graph{Others: true, Streams: []driver.Busy{
-				{At: at(1), Need: driver.NeedStream, On: []driver.Place{at(2)}},
-				{At: at(2), Need: driver.NeedOrder, On: []driver.Place{at(1)}},
+				{At: at(1), Need: driver.NeedStream, On: []driver.Fence{at(2)}},
+				{At: at(2), Need: driver.NeedOrder, On: []driver.Fence{at(1)}},
 			}},
 			[]stall.Party{thread(1), stream(1), stream(2)},
 		},
 		"a stream behind one that moves": {
 			stall.Graph{Others: true, Streams: []driver.Busy{
-				{At: at(1), Need: driver.NeedStream, On: []driver.Place{at(2)}}, {At: at(2)},
+				{At: at(1), Need: driver.NeedStream, On: []driver.Fence{at(2)}}, {At: at(2)},
 			}}, nil,
 		},
 		"a function that waits for the thread that waits for it": {
@@ -75,11 +75,11 @@ func TestGraph_findsWhoCanNeverGoOn(t *testing.T) {
 }
 
 func TestGraph_countsAThreadBetweenCircleAndStart(t *testing.T) {
-	g := stall.Graph{Others: true, Blocked: []stall.Blocked{{Thread: 1, On: []driver.Place{at(1), at(4)}}},
+	g := stall.Graph{Others: true, Blocked: []stall.Blocked{{Thread: 1, On: []driver.Fence{at(1), at(4)}}},
 		Streams: []driver.Busy{
-			{At: at(1), Need: driver.NeedStream, On: []driver.Place{at(2)}},
-			{At: at(2), Need: driver.NeedStream, On: []driver.Place{at(3)}},
-			{At: at(3), Need: driver.NeedStream, On: []driver.Place{at(2)}},
+			{At: at(1), Need: driver.NeedStream, On: []driver.Fence{at(2)}},
+			{At: at(2), Need: driver.NeedStream, On: []driver.Fence{at(3)}},
+			{At: at(3), Need: driver.NeedStream, On: []driver.Fence{at(2)}},
 			{At: at(4)},
 		}}
 	require.Equal(t, []stall.Party{thread(1), stream(1), stream(2), stream(3)}, g.Stuck(1))
@@ -88,7 +88,7 @@ func TestGraph_countsAThreadBetweenCircleAndStart(t *testing.T) {
 
 func TestGraph_whereNobodyCanActEverybodyWhoWaitsIsStuck(t *testing.T) {
 	g := stall.Graph{
-		Blocked: []stall.Blocked{{Thread: 1, Report: true}, {Thread: 2, On: []driver.Place{at(0)}}},
+		Blocked: []stall.Blocked{{Thread: 1, Report: true}, {Thread: 2, On: []driver.Fence{at(0)}}},
 		Streams: []driver.Busy{{At: at(0), Need: driver.NeedReport}},
 		Held:    []stall.Held{{Thread: 3}},
 	}

@@ -60,8 +60,8 @@ type Blocked struct {
 	Thread uint64
 	// Report says that it waits for a report.
 	Report bool
-	// On are the places that it waits for and that were not reached.
-	On []driver.Place
+	// On are the fences that it waits for and that were not reached.
+	On []driver.Fence
 }
 
 // Waits are the waits without a limit of a program's threads. The zero value has

@@ -233,7 +233,7 @@ class Program:
 
 
 @settings(
-    max_examples=600,
+    max_examples=200,
     deadline=None,  # time is no property of the runtime on a shared machine
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

@@ -34,7 +34,7 @@ type deterministic struct {
 	steps    []driver.Step
 	calls    []driver.Call
 	threads  map[uint64]uint32 // their numbers in the run
-	waits    map[uint64]place  // what each thread waited for in its last call
+	waits    map[uint64]fence  // what each thread waited for in its last call
 	queries  map[Stream]int    // queries in a row that found it pending while nothing ran
 
 	added string // kind of the operation that the present call enqueued
@@ -46,7 +46,7 @@ type deterministic struct {
 	idle        []*park.Parker // threads that wait and have nothing to run
 	stop        chan struct{}
 	closed      bool
-	chain       []place // see needed
+	chain       []fence // see needed
 }
 
 // streamRun is the state of a stream in the present run.
@@ -77,7 +77,7 @@ func (l *streamRun) passed(number uint32) bool {
 
 func newDeterministic(text string, o Options) (*deterministic, error) {
 	d := &deterministic{caller: o.Caller, clock: &virtual{}, stall: o.Stall, tick: o.Tick, stop: make(chan struct{}),
-		byStream: map[Stream]*streamRun{}, threads: map[uint64]uint32{}, waits: map[uint64]place{}, queries: map[Stream]int{}}
+		byStream: map[Stream]*streamRun{}, threads: map[uint64]uint32{}, waits: map[uint64]fence{}, queries: map[Stream]int{}}
 	var err error
 	if d.policy, err = newPolicy(text, d); err != nil {
 		return nil, err

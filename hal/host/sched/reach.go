@@ -7,8 +7,8 @@ import (
 	"halstream/hal/driver"
 )
 
-// place is the n-th operation of a stream.
-type place struct {
+// fence is the n-th operation of a stream.
+type fence struct {
 	on  Stream
 	seq uint64
 }
@@ -44,7 +44,7 @@ func (d *deterministic) needed(s Stream) *streamRun {
 				return nil
 			}
 		}
-		d.chain = append(d.chain, place{next, next.Completed()})
+		d.chain = append(d.chain, fence{next, next.Completed()})
 	}
 }
 
@@ -67,7 +67,7 @@ func (d *deterministic) note(why Reason, s Stream, thread uint64, limit int64) b
 	}
 	d.added = ""
 	if why == Blocked && s != nil { // nil: the wait is for something that is reached
-		at := place{s, s.Enqueued()}
+		at := fence{s, s.Enqueued()}
 		if d.waits[thread] == at {
 			return limit == 0
 		}
