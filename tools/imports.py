@@ -1,4 +1,4 @@
-"""Finds imports of the Python package that are made inside functions, and import cycles.
+"""Finds imports of the Python package that are made inside functions or of a higher layer, and import cycles.
 
 An import inside a function hides what a module stands on, and often a cycle. Those that
 are wanted, as they keep the import of halstream or a command fast, are listed here with
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -101,6 +101,14 @@ WANTED = {
     ("halstream.pytest_plugin", "halstream.torch"): _TOOL,
 }
 
+#: The folders and modules of the package: each imports those before it only, and what WANTED says on purpose.
+LAYERS = (
+    *("_compiled", "_errors", "_notes", "_records", "_runtime", "_native", "_sites"),
+    *("_core", "_memory", "_kernel", "_traces", "_dialects", "_stalls", "_checks", "_schedules"),
+    *("acl", "cupy", "cupyx", "mindspore", "paddle", "torch", "_notebook", "_lint", "_capi", "_campaign"),
+    *("_plugin", "testing", "pytest_plugin", "_cli", "cli", "__main__"),
+)
+
 #: Imports that may close a cycle.
 CLOSING = {pair for pair, why in WANTED.items() if why in (_PRINTS, _NOTEBOOK)}
 
@@ -176,7 +184,15 @@ def cycles(edges: Mapping[str, set[str]]) -> list[list[str]]:
     return [list(group) for group in sorted(groups)]
 
 
-def problems(package: Path, wanted: Mapping[tuple[str, str], str], closing: set[tuple[str, str]]) -> list[str]:
+def _layer(module: str, layers: Sequence[str]) -> int:
+    """Return the number of a module's layer, -1 for one that has none, such as the package itself."""
+    folder = module.partition(".")[2].partition(".")[0]
+    return layers.index(folder) if folder in layers else -1
+
+
+def problems(
+    package: Path, wanted: Mapping[tuple[str, str], str], closing: set[tuple[str, str]], layers: Sequence[str] = ()
+) -> list[str]:
     """Return what is wrong in a package, a line each."""
     known = modules(package)
     edges: dict[str, set[str]] = {module: set() for module in known}
@@ -194,6 +210,10 @@ def problems(package: Path, wanted: Mapping[tuple[str, str], str], closing: set[
                 used.add(pair)
             if pair in closing:
                 continue
+            above, below = (_layer(name, layers) for name in (one.module, one.name))
+            if 0 <= above < below and not one.inside:
+                where = path.relative_to(package.parent.parent)
+                found.append(f"{where}:{one.line}: {one.name} is in a higher layer; see LAYERS in tools/imports.py")
             # With a module its packages are imported, but for those that are being imported.
             parts = one.name.split(".")
             for count in range(2, len(parts) + 1):
@@ -209,7 +229,9 @@ def problems(package: Path, wanted: Mapping[tuple[str, str], str], closing: set[
 
 def check() -> list[str]:
     """Return what is wrong in halstream, a line each."""
-    return problems(PACKAGE, WANTED, CLOSING)
+    folders = {name.split(".")[1] for name in modules(PACKAGE) if "." in name}
+    unlisted = [f"LAYERS of tools/imports.py lacks {name}" for name in sorted(folders - set(LAYERS))]
+    return problems(PACKAGE, WANTED, CLOSING, LAYERS) + unlisted
 
 
 if __name__ == "__main__":

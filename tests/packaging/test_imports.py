@@ -83,3 +83,13 @@ def test_other_imports_pass(tool: Any, tmp_path: Path, source: str) -> None:
 
 def test_the_package_has_neither(tool: Any) -> None:
     assert tool.check() == []
+
+
+def test_an_import_of_a_higher_layer_is_found(tool: Any, tmp_path: Path) -> None:
+    package = tmp_path / "python" / "p"
+    package.mkdir(parents=True)
+    sources = {"__init__": "from . import low, high", "low": "from . import high", "high": "from . import low"}
+    for name, source in sources.items():
+        (package / f"{name}.py").write_text(source)
+    found = [line for line in tool.problems(package, {}, set(), ("low", "high")) if "layer" in line]
+    assert found == ["python/p/low.py:1: p.high is in a higher layer; see LAYERS in tools/imports.py"]

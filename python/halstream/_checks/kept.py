@@ -13,9 +13,9 @@ import threading
 from typing import Any
 
 from .. import _native
+from .._core._hostaccess import extent
 from .._errors import HalError
 from .._runtime import runtime
-from .hostaccess import extent
 
 __all__ = ["forget", "keep"]
 

@@ -22,17 +22,17 @@ from typing import Any
 from .. import _native, _sites
 from .._core import _hostfunc
 from .._core._exit import exit_with
+from .._core._hostaccess import host_access
 from .._errors import ForkError, InvalidValueError, UnorderedAccessError
 from .._native._constants import CHECK_OBSERVE, CHECK_PAGES
+from .._notes import add_note
 from .._records import CheckRecord, FindingRecord, decode
 from .._runtime import runtime
-from .._schedules.block import add_note
 from . import kept as _kept
 from . import nearby as _nearby
 from . import proving as _proving
 from . import seen as _seen
 from .finding import Finding, Made, finding_of
-from .hostaccess import host_access
 from .remedy import first_option, remedy
 from .report import Report
 from .seen import Functions

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from .._core import _hostfunc
+from .._core._hostaccess import host_access
 from .._errors import CallInHostFunctionError, HalError
 from .._runtime import runtime
-from .hostaccess import host_access
 
 __all__ = ["Method", "Shared", "changes", "shared", "title_at"]
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from .._checks.hostaccess import host_writes
 from .._core._base import Uncopied
+from .._core._hostaccess import host_writes
 from .._core._stream import Stream
 from .._errors import InvalidValueError
 from ._array import pinned_empty

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import math
 import re
-import sys
 from dataclasses import replace
 from types import TracebackType
-from typing import Any
 
 from .. import _native
 from .._core import _lost
 from .._core._base import drain
 from .._errors import DeviceLostError, HalError, NotReadyError, NotSupportedError, ScheduleError, WaitTimeoutError
+from .._notes import add_note
 from .._records import CallRecord, StepRecord, decode
 from .control import Control
 from .execution import Execution
 from .token import Token, parse_spec, spec_text
 from .turns import join, split, turns_text
 
-__all__ = ["Schedule", "add_note", "pending", "schedule", "settle", "stale"]
+__all__ = ["Schedule", "pending", "schedule", "settle", "stale"]
 
 # Seconds that work which a block leaves behind may take, and that functions get
 # to end once the rest was dropped.
@@ -370,21 +369,3 @@ def restore(spec: str) -> None:
         raise ScheduleError(
             f"the block left work that neither ends nor can be dropped, so that its schedule stays in force: {exc}"
         ) from None
-
-
-def add_note(exc: BaseException, text: str) -> None:
-    """Add a text to what is shown of an exception.
-
-    Python 3.10 shows no notes. There it becomes part of the message where the
-    exception has no more than that, and is printed otherwise.
-    """
-    add: Any = getattr(exc, "add_note", None)
-    if add is not None:
-        add(text)
-    elif not exc.args:
-        exc.args = (text,)
-    elif len(exc.args) == 1 and not isinstance(exc, KeyError):
-        exc.args = (f"{exc.args[0]}\n{text}",)
-    else:
-        exc.__notes__ = [*getattr(exc, "__notes__", []), text]  # type: ignore[attr-defined]
-        print(text, file=sys.stderr)

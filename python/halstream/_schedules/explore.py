@@ -12,9 +12,10 @@ from typing import Any
 from .. import _native
 from .._core import _hostfunc
 from .._errors import NondeterminismError, ScheduleError, UnorderedAccessError
+from .._notes import add_note
 from .._records import OperationRecord, decode
 from .._runtime import runtime
-from .block import Schedule, add_note
+from .block import Schedule
 from .execution import Execution, Failure
 from .explain import explain, nondeterminism
 from .isolation import RunIsolation

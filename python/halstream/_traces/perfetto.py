@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 from .. import _sites
-from .._cli import script as _script
 from .._records import ExecutionRecord, OperationRecord
 from .timeline import Slice, Timeline, lay_out
 
@@ -23,7 +23,8 @@ _CHUNK = 4096
 # All packets are of one sequence, which shares the numbers of its texts.
 _SEQUENCE = 1
 
-_RUNNER = _script.__file__
+# What `halstream run` runs programs with: its frames are none of the program's.
+_RUNNER = str(Path(__file__).parents[1] / "_cli" / "script.py")
 
 
 def schema() -> Any:

@@ -6,8 +6,8 @@ import contextlib
 from typing import Any
 
 from .. import _native
-from .._core._lookup import address_of
 from .._errors import InvalidValueError
+from ._lookup import address_of
 
 __all__ = ["extent", "host_access", "host_writes"]
 
