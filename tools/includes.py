@@ -23,14 +23,6 @@ INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+"([^"]+)"', re.MULTILINE)
 LISTED: dict[str, list[list[str]]] = {
     # api.c includes sites.h, and sites.c api.h; caller.c includes stall.h, and stall.c caller.h.
     "pybuild": [["api", "sites"], ["caller", "stall"]],
-    "torch": [
-        # kernel.cpp includes task.h, task.cpp host_accesses.h, that one's source takeover.h, and takeover.cpp kernel.h.
-        ["host_accesses", "kernel", "takeover", "task"],
-        # operators.h includes metadata.h, and metadata.cpp operators.h.
-        ["metadata", "operators"],
-        # visible.h includes streams.h, and streams.cpp visible.h.
-        ["streams", "visible"],
-    ],
 }
 
 

@@ -2,9 +2,9 @@
 
 #include "alias.h"
 #include "core.h"
+#include "no_warnings.h"
 #include "operators.h"
 #include "pinned.h"
-#include "takeover.h"
 
 #include <Python.h>
 
@@ -141,7 +141,12 @@ void put_kernels_in_place() {
 
 void watch_host_accesses(bool on) {
   static std::once_flag once;
-  if (on) std::call_once(once, [] { without_warnings(&put_kernels_in_place); });
+  if (on) {
+    std::call_once(once, [] {
+      NoWarnings quiet;
+      put_kernels_in_place();
+    });
+  }
   watching.store(on, std::memory_order_relaxed);
   if (on) return;
   auto& all = pageable_copies();

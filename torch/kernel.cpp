@@ -1,6 +1,7 @@
 #include "kernel.h"
 
 #include "counters.h"
+#include "inference.h"
 #include "generator.h"
 #include "private_pools.h"
 #include "sites.h"

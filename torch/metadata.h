@@ -1,4 +1,4 @@
-// Sizes, strides and types of an operator's results, by torch's meta kernels, remembered.
+// Sizes, strides and types of an operator's results, remembered by what decides them.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,7 +13,6 @@
 namespace halstream_torch {
 
 using torch::jit::Stack;
-struct Operator;
 
 struct Metadata {
   struct Output {
@@ -60,8 +59,5 @@ class MetadataCache {
   mutable std::mutex mutex_;
   std::unordered_map<uint64_t, Entry> entries_;
 };
-
-// Runs the meta kernel on tensors without data. Raises what the kernel raises about shapes and types.
-std::shared_ptr<const Metadata> infer(const Operator& op, c10::ArrayRef<c10::IValue> arguments);
 
 }  // namespace halstream_torch

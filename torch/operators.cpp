@@ -127,4 +127,11 @@ Operator::Operator(const c10::OperatorHandle& of) : handle(of) {
   if (makes && !writes && shape_known && !uses_output_as_scratch(name)) out_variant = find_out_variant(handle);
 }
 
+bool makes_view(const c10::FunctionSchema& schema) {
+  for (const auto& result : schema.returns()) {
+    if (result.alias_info() != nullptr && !result.alias_info()->isWrite()) return true;
+  }
+  return false;
+}
+
 }  // namespace halstream_torch

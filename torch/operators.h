@@ -57,4 +57,7 @@ struct Operator {
   mutable MetadataCache metadata;
 };
 
+// Whether the operator's result is a view of an argument: it touches no data.
+bool makes_view(const c10::FunctionSchema& schema);
+
 }  // namespace halstream_torch

@@ -2,7 +2,6 @@
 
 #include "gpu_trace.h"
 #include "used_devices.h"
-#include "visible.h"
 
 #include <c10/util/Exception.h>
 
@@ -20,7 +19,6 @@ namespace {
 constexpr size_t streams_per_pool = 32;
 constexpr int greatest_priority = -3;
 
-DeviceIndex devices = 0;
 std::array<halstream_id, max_devices> default_streams{};
 thread_local DeviceIndex thread_device = 0;
 thread_local std::array<c10::StreamId, max_devices> thread_streams{};
@@ -48,13 +46,12 @@ void prepare_streams() {
   check(core->device_count(&count));
   TORCH_CHECK(count <= max_devices, "halstream has ", count, " devices; the module for torch supports ", max_devices);
   for (int32_t i = 0; i < count; i++) check(core->stream_default(i, &default_streams[i]));
-  devices = static_cast<DeviceIndex>(count);
+  set_runtime_devices(static_cast<DeviceIndex>(count));
 }
 
-DeviceIndex runtime_devices() noexcept { return devices; }
 DeviceIndex current_device() noexcept { return thread_device; }
 void set_device_unchecked(DeviceIndex device) noexcept {
-  if (device >= 0 && device < devices) thread_device = device;
+  if (device >= 0 && device < runtime_devices()) thread_device = device;
 }
 
 static void check_index(DeviceIndex device) {

@@ -2,20 +2,18 @@
 #pragma once
 
 #include "core.h"
+#include "visible.h"
 
 #include <c10/core/Device.h>
 #include <c10/core/Stream.h>
 
 namespace halstream_torch {
 
-using c10::DeviceIndex;
-
 constexpr int max_devices = 64;
 
 // Reads the number of devices and their default streams from the runtime. Called once by `install`.
 void prepare_streams();
 
-DeviceIndex device_count() noexcept;
 DeviceIndex current_device() noexcept;
 // Makes `device` the thread's current one and returns the one before. Raises for an index out of range.
 DeviceIndex exchange_device(DeviceIndex device);

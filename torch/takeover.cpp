@@ -1,7 +1,8 @@
 #include "takeover.h"
 
-#include "kernel.h"
 #include "direct.h"
+#include "kernel.h"
+#include "no_warnings.h"
 #include "substitutes.h"
 #include "unsupported.h"
 
@@ -156,11 +157,6 @@ class RefusingDevice final : public c10::OperatorKernel {
   RefusingKernel refused_;
 };
 
-// torch warns about each kernel that is replaced; that is what happens here on purpose.
-class NoWarnings final : public c10::WarningHandler {
-  void process(const c10::Warning&) override {}
-};
-
 void refuse(torch::Library& library, const std::string& name, const std::string& full) {
   auto refusal = refusal_of(name);
   library.impl(full.c_str(), torch::CppFunction::makeFromBoxedFunctor(std::make_unique<RefusingKernel>(refusal)));
@@ -206,19 +202,6 @@ std::vector<std::string>& served_names() {
 
 }  // namespace
 
-bool makes_view(const c10::FunctionSchema& schema) {
-  for (const auto& result : schema.returns()) {
-    if (result.alias_info() != nullptr && !result.alias_info()->isWrite()) return true;
-  }
-  return false;
-}
-
-void without_warnings(void (*register_kernels)()) {
-  NoWarnings quiet;
-  c10::WarningUtils::WarningHandlerGuard guard(&quiet);
-  register_kernels();
-}
-
 const std::vector<std::string>& served_operators() { return served_names(); }
 
 void serve_operator(const std::string& name) {
@@ -228,7 +211,6 @@ void serve_operator(const std::string& name) {
   auto op = c10::Dispatcher::singleton().findSchema({base, overload});
   TORCH_CHECK_VALUE(op.has_value(), "no operator has the name ", name);
   NoWarnings quiet;
-  c10::WarningUtils::WarningHandlerGuard guard(&quiet);
   auto* library = new torch::Library(
       torch::Library::IMPL, base.substr(0, base.find("::")), std::make_optional(DispatchKey::CUDA), __FILE__, __LINE__);
   auto full = base.substr(base.find("::") + 2) + (overload.empty() ? "" : "." + overload);
@@ -239,7 +221,6 @@ void serve_operator(const std::string& name) {
 
 size_t install_operators() {
   NoWarnings quiet;
-  c10::WarningUtils::WarningHandlerGuard guard(&quiet);
   // Never destroyed: destroying it would take the kernels away while tensors still exist.
   static auto* library =
       new torch::Library(torch::Library::IMPL, "aten", std::make_optional(DispatchKey::CUDA), __FILE__, __LINE__);

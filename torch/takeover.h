@@ -1,8 +1,6 @@
 // Puts this module's kernels where torch looks for those of CUDA tensors.
 #pragma once
 
-#include <ATen/core/function_schema.h>
-
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -17,10 +15,5 @@ const std::vector<std::string>& served_operators();
 void serve_operator(const std::string& name);
 // The kernels that are written by hand (factories, copies, sizes).
 size_t install_special_kernels();
-
-// Whether the operator's result is a view of an argument: it touches no data.
-bool makes_view(const c10::FunctionSchema& schema);
-// Calls what registers kernels, without torch's warnings about each one that is replaced on purpose.
-void without_warnings(void (*register_kernels)());
 
 }  // namespace halstream_torch

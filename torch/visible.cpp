@@ -12,6 +12,8 @@ namespace halstream_torch {
 
 namespace {
 
+DeviceIndex devices = 0;
+
 struct Choice {
   std::mutex mutex;
   std::atomic<bool> made{false};
@@ -63,6 +65,9 @@ std::vector<int> read(const std::vector<std::string>& uuids) {
 }
 
 }  // namespace
+
+DeviceIndex runtime_devices() noexcept { return devices; }
+void set_runtime_devices(DeviceIndex count) noexcept { devices = count; }
 
 std::vector<int> visible_ordinals() {
   auto& one = choice();

@@ -1,15 +1,21 @@
 // Which of the runtime's devices the program sees: those that CUDA_VISIBLE_DEVICES leaves, as CUDA's driver reads it.
 #pragma once
 
-#include "streams.h"
+#include <c10/core/Device.h>
 
 #include <string>
 #include <vector>
 
 namespace halstream_torch {
 
-// How many devices the runtime has, visible or not.
+using c10::DeviceIndex;
+
+// How many devices the runtime has, visible or not; 0 before `set_runtime_devices`.
 DeviceIndex runtime_devices() noexcept;
+void set_runtime_devices(DeviceIndex count) noexcept;
+
+// How many of them the program sees.
+DeviceIndex device_count() noexcept;
 
 // The ordinals that CUDA_VISIBLE_DEVICES leaves, in its order; all of them where it is not set. It is read at each
 // call until `choose_devices`.
