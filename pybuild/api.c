@@ -355,7 +355,7 @@ static int api_enqueue(halstream_id stream, const halstream_operation *given)
     if (o == NULL) return api_refuse(HALSTREAM_OUT_OF_MEMORY, "there is no memory for an operation");
     *o = (operation){given->run, given->release, given->argument};
     int64_t who = api_enter();
-    code = halstreamEnqueue(who, stream, o, halstream_name(given->name), given->site, given->flags,
+    code = halstreamEnqueue(who, stream, o, (char *)given->name, given->site, given->flags,
                             (void *)given->ranges, (int64_t)given->count);
     if (code != HALSTREAM_OK) free(o);
     return api_leave(who, code);
@@ -476,6 +476,12 @@ static uint32_t api_line_here(void)
     return halstream_program_line();
 }
 
+static uint32_t api_site_new(const char *file, uint32_t line, const char *function)
+{
+    if (file == NULL || file[0] == 0 || halstream_forked) return 0;
+    return halstreamGivenSite((char *)file, line, (char *)function);
+}
+
 static int api_listening(void)
 {
     if (halstream_forked || halstream_is_over()) return 0;
@@ -539,7 +545,7 @@ static const halstream_api api = {
     .memory_kind = api_memory_kind,
     .host_access = api_host_access,
     .site_here = api_site_here,
-    .site_new = halstream_given_site,
+    .site_new = api_site_new,
     .listening = api_listening,
     .block_new_in_order = api_block_new_in_order,
     .stream_drain = api_stream_drain,

@@ -11,7 +11,6 @@ import "C"
 
 import (
 	"strings"
-	"sync"
 	"sync/atomic"
 	"unsafe"
 
@@ -125,12 +124,11 @@ func lineOf(e *hal.Error) string {
 	if e.Site == 0 {
 		return ""
 	}
-	line := C.halstream_site_line(C.uint32_t(e.Site))
-	if line == nil {
+	line, known := lineOfSite(e.Site)
+	if !known {
 		return ""
 	}
-	defer C.free(unsafe.Pointer(line))
-	return " (" + C.GoString(line) + ")"
+	return " (" + line + ")"
 }
 
 // result returns the code of an error, whose text it keeps for error_text.
@@ -301,31 +299,4 @@ func (c apiCall) outsideLock(f func() error) (err error) {
 	}
 	unlocked(func() { err = f() })
 	return err
-}
-
-// names are the names of operations by their numbers.
-var names struct {
-	known atomic.Pointer[[]string]
-	mu    sync.Mutex
-}
-
-// nameOf returns the name with a number, "" for 0.
-func nameOf(number C.uint32_t) string {
-	if number == 0 {
-		return ""
-	}
-	if list := names.known.Load(); list != nil && int(number) < len(*list) {
-		return (*list)[number]
-	}
-	names.mu.Lock()
-	defer names.mu.Unlock()
-	list := []string{""}
-	if before := names.known.Load(); before != nil {
-		list = *before
-	}
-	for n := C.uint32_t(len(list)); n <= number; n++ {
-		list = append(list, C.GoString(C.halstream_name_text(n))) // readers look only at what they know the length of
-	}
-	names.known.Store(&list)
-	return list[number]
 }

@@ -12,14 +12,10 @@ enum { WHO_HOLDS = 1, WHO_SHIFT = 1 };
 
 /* What a thread keeps. It is on the heap, since a library that starts late has little
  * room for variables of threads. */
-enum { KEPT_NAMES = 256, KEPT_TEXT = 1024 };
+enum { KEPT_TEXT = 1024 };
 typedef struct halstream_kept {
     char error[KEPT_TEXT]; /* the text of the latest error */
     int lost;              /* it is that of a lost device, and nobody has asked for it */
-    struct {
-        const char *name, *text;
-        uint32_t number;
-    } names[KEPT_NAMES]; /* by the address of the name */
 } halstream_kept;
 
 /* Returns what the calling thread keeps, NULL without memory. */
@@ -36,17 +32,6 @@ void halstream_set_error(const char *text, size_t size);
 void halstream_set_lost(void);
 /* Changes with the runtime in use. */
 extern uint64_t halstream_generation;
-
-/* Names of operations as numbers, from 1; 0 for NULL and when there are too many. */
-uint32_t halstream_name(const char *name);
-const char *halstream_name_text(uint32_t number);
-
-/* Sites that halstream.h's site_new made have this bit; halstream_given_site_text is
- * halstream_site_text for them. */
-enum { SITE_GIVEN = 1u << 31 };
-uint32_t halstream_given_site(const char *file, uint32_t line, const char *function);
-char *halstream_given_site_text(uint32_t site);
-char *halstream_given_site_line(uint32_t site);
 
 /* Ids that releases of operations have closed, for the next call; returns how many were
  * stored. */

@@ -14,7 +14,7 @@ import (
 )
 
 //export halstreamEnqueue
-func halstreamEnqueue(who, id C.int64_t, operation unsafe.Pointer, name, site, flags C.uint32_t, ranges unsafe.Pointer,
+func halstreamEnqueue(who, id C.int64_t, operation unsafe.Pointer, name *C.char, site, flags C.uint32_t, ranges unsafe.Pointer,
 	count C.int64_t) C.int {
 	c := begin(who)
 	s, err := c.stream(id, "enqueue")
@@ -22,7 +22,7 @@ func halstreamEnqueue(who, id C.int64_t, operation unsafe.Pointer, name, site, f
 		return result(err)
 	}
 	f := hal.NativeFunc{
-		Name: nameOf(name), Site: uint32(site), Accesses: unsafe.Slice((*hal.Access)(ranges), int(count)),
+		Name: C.GoString(name), Site: uint32(site), Accesses: unsafe.Slice((*hal.Access)(ranges), int(count)),
 		Function: runOperation, Argument: uint64(uintptr(operation)), Release: releaseOperation,
 		LosesDevice: flags&C.HALSTREAM_LOSES_DEVICE != 0,
 	}

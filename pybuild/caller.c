@@ -1,6 +1,5 @@
 #include "caller.h"
 #include "calls.h"
-#include "stall.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -100,6 +99,10 @@ __attribute__((constructor)) static void prepare(void)
     pthread_key_create(&key, thread_ends);
     pthread_atfork(NULL, NULL, forked);
 }
+
+struct halstream_thread *halstream_this(void) { return &halstream_self; }
+
+uint64_t halstream_ident(void) { return (uint64_t)(uintptr_t)pthread_self(); }
 
 int32_t halstream_system_number(void)
 {

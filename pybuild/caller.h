@@ -23,6 +23,13 @@ typedef struct halstream_thread {
 extern _Thread_local halstream_thread halstream_self;
 extern halstream_thread *halstream_caller;
 extern int halstream_forked;
+/* The extension's state of the calling thread. */
+struct halstream_thread *halstream_this(void);
+/* The calling thread as threading.get_ident() names it. */
+uint64_t halstream_ident(void);
+/* The system's number of the calling thread; 0 on systems other than Linux. */
+int32_t halstream_system_number(void);
+
 /* The runtime has shut down: no thread may take Python's lock any more but the one
  * that ends the interpreter, which holds it. */
 void halstream_end(void);

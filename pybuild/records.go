@@ -23,9 +23,7 @@ type errorRecord struct {
 	Text      string `json:"text"`
 }
 
-// frameRecord is a frame of a stack; halstream_site_text in sites.c writes it.
-//
-//lint:ignore U1000 the declaration that tests compare with both ends
+// frameRecord is a frame of a stack; halstream_site_text in sites.c writes it, too.
 type frameRecord struct {
 	File     string `json:"file"`
 	Line     int    `json:"line"`

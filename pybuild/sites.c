@@ -1,5 +1,5 @@
 #include "sites.h"
-#include "api.h"
+#include "_cgo_export.h"
 #include "caller.h"
 #include "unstable.h"
 
@@ -87,7 +87,7 @@ typedef struct {
     int line;
 } frame;
 
-/* All of it is guarded by Python's lock, and the list of sites also by `moving` where it moves: halstream_site_line reads
+/* All of it is guarded by Python's lock, and the list of sites also by `moving` where it moves: halstream_site_given reads
  * it without Python's lock. Site number n is sites[n - 1]; slots
  * holds numbers, 0 for none, and is a power of two long. */
 static site *sites;
@@ -159,14 +159,14 @@ static object *attribute(object *code, const char *name, const char *other)
     return value;
 }
 
-/* The site of one line, as halstream.h's site_new makes it. */
+/* The site of one line, as halstream.h's site_new makes it: given.go. */
 static uint32_t site_of_line(object *code, int line)
 {
     object *file = attribute(code, "co_filename", NULL), *function = attribute(code, "co_qualname", "co_name");
     const char *path = file ? PyUnicode_AsUTF8AndSize(file, NULL) : NULL;
     const char *name = function ? PyUnicode_AsUTF8AndSize(function, NULL) : NULL;
     if (path == NULL || name == NULL) PyErr_Clear();
-    uint32_t number = path != NULL ? halstream_given_site(path, (uint32_t)(line > 0 ? line : 0), name) : 0;
+    uint32_t number = path != NULL ? halstreamGivenSite((char *)path, (uint32_t)(line > 0 ? line : 0), (char *)name) : 0;
     if (file) Py_DecRef(file);
     if (function) Py_DecRef(function);
     return number;
@@ -388,19 +388,17 @@ static void write_string(FILE *out, object *code, const char *name, const char *
     if (value) Py_DecRef(value);
 }
 
-char *halstream_site_line(uint32_t number)
+uint32_t halstream_site_given(uint32_t number)
 {
-    if (!(number & SITE_GIVEN)) {
-        pthread_mutex_lock(&moving);
-        number = number == 0 || number > site_count ? 0 : sites[number - 1].line;
-        pthread_mutex_unlock(&moving);
-    }
-    return number == 0 ? NULL : halstream_given_site_line(number);
+    if (number & SITE_GIVEN) return number;
+    pthread_mutex_lock(&moving);
+    uint32_t line = number == 0 || number > site_count ? 0 : sites[number - 1].line;
+    pthread_mutex_unlock(&moving);
+    return line;
 }
 
 char *halstream_site_text(uint32_t number)
 {
-    if (number & SITE_GIVEN) return halstream_given_site_text(number);
     if (number == 0 || number > site_count) return NULL;
     char *text = NULL;
     size_t size;

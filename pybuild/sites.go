@@ -71,6 +71,9 @@ func setSites(r *hal.Runtime) {
 // frameRecord, which C writes; "" if it is unknown.
 func PositionText(site int64) (text string, err error) {
 	defer guard(&err)
+	if uint32(site)&C.SITE_GIVEN != 0 {
+		return givenText(uint32(site)), nil
+	}
 	c := C.halstream_site_text(C.uint32_t(site))
 	if c == nil {
 		return "", nil

@@ -29,11 +29,13 @@ void halstream_sites_install(const char *folder);
  * somebody asks for sites; 0 as halstream_site. */
 uint32_t halstream_program_line(void);
 
-/* Returns the innermost line of the program of a site as a text, such as "app.py:7 in main", to be freed by the
- * caller; NULL if it is unknown. Python's lock is not needed. */
-char *halstream_site_line(uint32_t site);
+/* Sites that name one line of the program, and no stack, have this bit: given.go has them. */
+enum { SITE_GIVEN = 1u << 31 };
+/* Returns the innermost line of the program of a site, as a site that was given; 0 if it is unknown. Python's lock is
+ * not needed. */
+uint32_t halstream_site_given(uint32_t site);
 
-/* Returns the stack of a number, innermost frame first: JSON, a list of
+/* Returns the stack of a number without that bit, innermost frame first: JSON, a list of
  * frameRecord of records.go, to be freed by the caller; NULL if it is unknown.
  * Python's lock is held. */
 char *halstream_site_text(uint32_t site);

@@ -130,7 +130,3 @@ void halstream_stall_interrupt(uint64_t thread)
     int number = signal_for_interrupts();
     if (number) pthread_kill((pthread_t)(uintptr_t)thread, number);
 }
-
-uint64_t halstream_ident(void) { return (uint64_t)(uintptr_t)pthread_self(); }
-
-struct halstream_thread *halstream_this(void) { return &halstream_self; }

@@ -37,13 +37,4 @@ void halstream_stall_interrupt(uint64_t thread);
  * must not be held. */
 void halstream_stall_end(void);
 
-/* The calling thread as threading.get_ident() names it. */
-uint64_t halstream_ident(void);
-
-/* The system's number of the calling thread; 0 on systems other than Linux. */
-int32_t halstream_system_number(void);
-
-/* The extension's state of the calling thread. */
-struct halstream_thread *halstream_this(void);
-
 #endif /* HALSTREAM_STALL_H */

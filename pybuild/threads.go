@@ -1,6 +1,6 @@
 package pybuild
 
-// #include "stall.h"
+// #include "caller.h"
 import "C"
 
 import (

@@ -21,8 +21,6 @@ INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+"([^"]+)"', re.MULTILINE)
 
 #: Circles that are still there, by their folders. A circle that is gone is to be taken off the list.
 LISTED: dict[str, list[list[str]]] = {
-    # api.c includes sites.h, and sites.c api.h; caller.c includes stall.h, and stall.c caller.h.
-    "pybuild": [["api", "sites"], ["caller", "stall"]],
     "torch": [
         # kernel.cpp includes task.h, task.cpp host_accesses.h, that one's source takeover.h, and takeover.cpp kernel.h.
         ["host_accesses", "kernel", "takeover", "task"],
