@@ -122,7 +122,7 @@ oracle-cupy-graph: build
 # a CMake package, in build/ascend. It needs Go and a C compiler, and no Python.
 acl-library: build/ascend/lib/libascendcl.so
 
-build/ascend/lib/libascendcl.so: go.mod go.sum $(shell find hal cuda libascendcl -type f)
+build/ascend/lib/libascendcl.so: go.mod go.sum $(shell find hal cuda bindings libascendcl -type f)
 	mkdir -p build/ascend && cp -R libascendcl/package/. build/ascend
 	go build -buildmode=c-shared -buildvcs=false -trimpath -o $@.new -ldflags="-s -w -extldflags \
 		'-Wl,--version-script=$(CURDIR)/libascendcl/exports.map -Wl,-soname,libascendcl.so -Wl,-z,nodelete \

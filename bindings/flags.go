@@ -1,6 +1,9 @@
 // Package bindings holds what every way into the core shares: the extension for Python, the functions
 // of halstream.h and libascendcl.
 //
+// The sub-packages have one noun each: ids of objects, the program's threads, their waits, call sites, schedules, records
+// in JSON.
+//
 // The constants here are those that callers in other languages pass as plain numbers. The program
 // constants writes them, and the texts of kinds and reasons, as a Python module when the extension is
 // built, so that no number or text stands in two languages.

@@ -32,9 +32,16 @@ var allowed = map[string][]string{
 	"hal/vendor":     {"hal/addrmap", "hal/driver", "hal/park"},
 	"cuda":           {"hal", "hal/addrmap", "hal/driver", "hal/park", "hal/vendor"},
 	"ascend":         {"hal", "hal/addrmap", "hal/driver", "hal/park", "hal/vendor"},
-	"bindings":       {},
-	"pybuild":        {"bindings", "cuda", "hal", "hal/bestfit", "hal/driver", "hal/order", "hal/ownthread", "hal/stall", "hal/status", "ascend"},
-	"libascendcl":    {"cuda", "hal", "hal/driver", "hal/order", "hal/ownthread", "hal/stall", "hal/status"},
+	"bindings":       {"hal", "hal/driver"},
+	"pybuild":        {"bindings", "bindings/sites", "cuda", "hal", "hal/bestfit", "hal/driver", "hal/order", "hal/ownthread", "hal/stall", "hal/status", "ascend"},
+	"libascendcl": {"bindings", "bindings/ids", "bindings/records", "bindings/schedules", "bindings/sites", "bindings/threads",
+		"bindings/waits", "cuda", "hal", "hal/driver", "hal/order", "hal/ownthread", "hal/stall"},
+	"bindings/ids":       {"hal/driver"},
+	"bindings/records":   {"hal"},
+	"bindings/schedules": {"hal/stall"},
+	"bindings/sites":     {},
+	"bindings/threads":   {"hal/driver"},
+	"bindings/waits":     {"hal/driver", "hal/stall"},
 }
 
 // TestImports checks that packages import only the layers below them: backends the

@@ -9,8 +9,8 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
-	"time"
 
+	"halstream/bindings/waits"
 	"halstream/hal"
 	"halstream/hal/driver"
 )
@@ -163,7 +163,7 @@ func hsAclDeviceTaskAbort(me C.uint32_t, ordinal C.int32_t, ms C.uint32_t) C.int
 		if ms != 0 {
 			return then(p.Wait(limit))
 		}
-		return c.waitUntil(time.Now().Add(time.Duration(limit)), d.Runtime(), p, abortTimeout, then)
+		return c.waitUntil(waits.After(limit), d.Runtime(), p, abortTimeout, then)
 	})
 }
 

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"halstream/bindings/records"
 	"halstream/hal"
 	"halstream/hal/driver"
 )
@@ -314,21 +315,21 @@ func (g *captureGraph) callAtEnd() {
 
 // taskRecord is one task of a model as aclmdlRIDebugJsonPrint writes it.
 type taskRecord struct {
-	Task   int           `json:"task"`
-	Kind   string        `json:"kind"`
-	Device int           `json:"device"`
-	Stream *uint64       `json:"stream"` // of the capture, null for a task that was made without one
-	After  []int         `json:"after"`
-	Reads  []rangeRecord `json:"reads"`
-	Writes []rangeRecord `json:"writes"`
+	Task   int             `json:"task"`
+	Kind   string          `json:"kind"`
+	Device int             `json:"device"`
+	Stream *uint64         `json:"stream"` // of the capture, null for a task that was made without one
+	After  []int           `json:"after"`
+	Reads  []records.Range `json:"reads"`
+	Writes []records.Range `json:"writes"`
 }
 
 func tasksOf(g *hal.Graph) []taskRecord {
 	list := []taskRecord{}
 	for _, n := range g.Nodes() {
 		reads, writes := n.Accesses()
-		r := taskRecord{Task: n.Index(), Kind: n.Kind().String(), Device: n.Device(), After: []int{}, Reads: rangesOf(reads),
-			Writes: rangesOf(writes)}
+		r := taskRecord{Task: n.Index(), Kind: n.Kind().String(), Device: n.Device(), After: []int{}, Reads: records.Ranges(reads),
+			Writes: records.Ranges(writes)}
 		if s := n.Stream(); s != nil {
 			index := s.Index()
 			r.Stream = &index

@@ -9,12 +9,12 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
-	"strconv"
 	"sync/atomic"
 	"time"
 
 	_ "halstream/ascend" // registers itself
-	_ "halstream/cuda"   // registers itself
+	"halstream/bindings"
+	_ "halstream/cuda" // registers itself
 	"halstream/hal"
 	"halstream/hal/driver"
 )
@@ -66,11 +66,10 @@ func backend() (*hal.Runtime, error) {
 	if rt == nil {
 		defer lockOpening()()
 		if rt == nil { // no other thread has opened it meanwhile
-			name := getenv("HALSTREAM_BACKEND")
-			if name == "" {
-				name = "auto"
+			if err := refreshEnviron(); err != nil {
+				return nil, raise(err)
 			}
-			opened, err := open(name)
+			opened, err := open(bindings.BackendName())
 			if err != nil {
 				return nil, err
 			}
@@ -82,19 +81,7 @@ func backend() (*hal.Runtime, error) {
 
 // open opens a backend, with Python's lock released.
 func open(name string) (opened *hal.Runtime, err error) {
-	limit := 32
-	if text := getenv("HALSTREAM_HOST_THREADS"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > 4096 {
-			return nil, raise(driver.Errorf(driver.InvalidValue, "use backend",
-				"HALSTREAM_HOST_THREADS is %q; give a whole number from 1 to 4096", text))
-		}
-		limit = n
-	}
-	if err := refreshEnviron(); err != nil {
-		return nil, raise(err)
-	}
-	unlocked(func() { opened, err = hal.OpenBackend(name, limit) })
+	unlocked(func() { opened, err = bindings.Open(name, "use backend") })
 	return opened, raise(err)
 }
 
@@ -144,6 +131,9 @@ func UseBackend(name, kept string, dry int64) (done int64, err error) {
 	})
 	if err := unused(rt, len(ids), dry != 0); err != nil || dry != 0 {
 		return 0, err
+	}
+	if err := refreshEnviron(); err != nil {
+		return 0, raise(err)
 	}
 	opened, err := open(name)
 	if err != nil {

@@ -1,6 +1,7 @@
 package pybuild
 
 import (
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -76,9 +77,8 @@ func TestAModeOfAnArgumentIsOneOfItsLetters(t *testing.T) {
 }
 
 func TestTheEnvironmentIsReadAsItIsNow(t *testing.T) {
-	const name = "HALTEST_VARIABLE"
+	const name = "HALSTREAM_TEST_VARIABLE"
 	t.Setenv(name, "one")
-	require.Equal(t, "one", getenv(name))
 	require.NoError(t, refreshEnviron())
-	require.Equal(t, "one", getenv(name))
+	require.Equal(t, "one", os.Getenv(name))
 }
