@@ -51,11 +51,11 @@ run: build
 check: build
 	go vet ./...
 	$(BIN)/python -m ruff check .
-	go test -shuffle=on ./hal/... ./bindings/... ./pybuild
+	go test -shuffle=on ./hal/... ./bindings/... ./pybuild ./capi
 	$(PYTEST) tests/conformance
 
 test: build acl-library graphviz
-	go test -race -shuffle=on ./hal/... ./bindings/... ./pybuild ./libascendcl
+	go test -race -shuffle=on ./hal/... ./bindings/... ./pybuild ./capi ./libascendcl
 	$(BIN)/python tools/contract.py --check
 	$(PYTEST)
 	$(MAKE) test-cuda-fake

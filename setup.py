@@ -41,7 +41,7 @@ def inputs():
     """Yield every file that the extension is made from."""
     yield from (ROOT / name for name in ("go.mod", "go.sum", "setup.py", "pyproject.toml"))
     yield from (SUPPORT / name for name in ("Python.h", "pybindgen.py", "stubs.py", "target.py"))
-    for folder in ("hal", "cuda", "ascend", "bindings", "pybuild"):
+    for folder in ("hal", "cuda", "ascend", "bindings", "capi", "pybuild"):
         for path in sorted((ROOT / folder).rglob("*")):
             if path.parent.name in ("fakecuda", "fakeacl"):
                 continue  # for tests: no part of a wheel
@@ -103,7 +103,8 @@ def compile_extension(go, env, version):
     shutil.rmtree(WORK, ignore_errors=True)
     WORK.mkdir(parents=True)
     # -std: gopy declares a type named bool, a keyword in C23.
-    include = [f"-I{path}" for path in (SUPPORT, ROOT / "pybuild", sysconfig.get_paths()["include"])]
+    own = (ROOT / name for name in ("pybuild", "bindings/python", "python/halstream/include"))
+    include = [f"-I{path}" for path in (SUPPORT, *own, sysconfig.get_paths()["include"])]
     cflags = [*include, *defines(), "-std=gnu17", "-O2"]
     names = ["-name=halstream", f"-output={WORK}", "halstream/pybuild"]
     run(tool("gopy"), "gen", "-no-make", "-dynamic-link=true", f"-vm={sys.executable}", *names, cwd=ROOT)

@@ -2,6 +2,7 @@ package pybuild
 
 import (
 	"halstream/bindings"
+	"halstream/bindings/python"
 	"halstream/hal"
 )
 
@@ -132,12 +133,9 @@ func EventHandle(id int64) (handle int64, err error) {
 	if number == 0 { // the backend has no library that could know it
 		return id, nil
 	}
-	table.mu.Lock()
-	defer table.mu.Unlock()
-	if find(id) != e {
+	if !python.NoteHandle(id, e, number) {
 		return 0, unknown(id, "handle", "event") // closed meanwhile
 	}
-	table.events[number] = id
 	return int64(number), nil
 }
 
@@ -147,9 +145,7 @@ func EventFind(handle int64) (id int64, err error) {
 	if _, ok := find(handle).(*hal.Event); ok {
 		return handle, nil
 	}
-	table.mu.Lock()
-	id, ok := table.events[uint64(handle)]
-	table.mu.Unlock()
+	id, ok := python.EventOf(uint64(handle))
 	if !ok {
 		return 0, unknown(handle, "handle", "event")
 	}

@@ -1,6 +1,8 @@
 package pybuild
 
 import (
+	"halstream/bindings/python"
+	"halstream/bindings/records"
 	"halstream/hal"
 	"halstream/hal/driver"
 )
@@ -37,14 +39,12 @@ func sizeAt(r *hal.Runtime, addr uint64) uint64 {
 // slow runs a call that gives size bytes of memory back. Python's lock is released if that
 // may take milliseconds, as giving many pages back to the system does.
 func slow(size uint64, f func() error) (err error) {
-	if size < slowAt {
+	if size < python.SlowAt {
 		return f()
 	}
 	unlocked(func() { err = f() })
 	return err
 }
-
-const slowAt = 4 << 20
 
 // MemAllocAsync returns the address of size bytes in the order of a stream.
 func MemAllocAsync(id, size int64) (addr uint64, err error) {
@@ -115,11 +115,11 @@ func PoolStat(ordinal, which int64) (n uint64, err error) {
 // chunkRecord.
 func PoolChunks(ordinal int64) (chunks string, err error) {
 	return onDevice(ordinal, func(d *hal.Device) (string, error) {
-		records := []chunkRecord{}
+		list := []chunkRecord{}
 		for _, c := range d.PoolChunks() {
 			r := chunkRecord{
-				Segment: rangeRecord{c.Segment.Start, c.Segment.Size},
-				Chunk:   rangeRecord{c.Chunk.Start, c.Chunk.Size},
+				Segment: records.Range{Start: c.Segment.Start, Size: c.Segment.Size},
+				Chunk:   records.Range{Start: c.Chunk.Start, Size: c.Chunk.Size},
 				Used:    c.Used,
 			}
 			if c.Block != nil {
@@ -128,9 +128,9 @@ func PoolChunks(ordinal int64) (chunks string, err error) {
 			if s := c.Stream; s != nil && s != d.Legacy() && s.Status() != nil {
 				r.Stream = s.Status().ID.Load()
 			}
-			records = append(records, r)
+			list = append(list, r)
 		}
-		return encode(records), nil
+		return encode(list), nil
 	})
 }
 

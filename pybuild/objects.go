@@ -4,6 +4,7 @@ package pybuild
 import "C"
 
 import (
+	"halstream/bindings/python"
 	"halstream/hal"
 	"halstream/hal/bestfit"
 	"halstream/hal/driver"
@@ -78,15 +79,15 @@ func closeAs(t *hal.Thread, id int64) (err error) {
 	switch o := find(id).(type) {
 	case *hal.Stream:
 		err = o.Close(t)
-		endLines(o)
+		python.EndLines(o)
 		keepLost(id, o)
 	case *hal.Event:
 		if err = o.Close(t); err == nil {
-			dropWaits(o)
+			python.BlockedAt.EventClosed(o)
 		}
 	case driver.Gate:
 		o.Open() // nobody could open it any more
-		dropGate(o)
+		python.BlockedAt.GateOpened(o)
 	case *hal.Queue:
 		o.Close()
 		delete(queueIDs, o)
@@ -131,7 +132,7 @@ func GateNew(id int64) (gate int64, err error) {
 	if err != nil {
 		return 0, raise(err)
 	}
-	keepGate(g)
+	python.BlockedAt.GateMade(g)
 	return insert(g), nil
 }
 
@@ -140,7 +141,7 @@ func GateOpen(id int64) (zero int64, err error) {
 	defer guard(&err)
 	if g, ok := find(id).(driver.Gate); ok {
 		g.Open()
-		dropGate(g)
+		python.BlockedAt.GateOpened(g)
 	}
 	return 0, nil
 }

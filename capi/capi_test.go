@@ -1,7 +1,8 @@
-package pybuild
+package capi_test
 
 import (
 	gocontext "context"
+	"encoding/json"
 	"os"
 	"os/exec"
 	"runtime"
@@ -12,8 +13,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"halstream/bindings/python"
+	capi "halstream/capi/capitest"
 	"halstream/hal"
-	capi "halstream/pybuild/capitest"
+	"halstream/pybuild"
 )
 
 // apiLimit is how long a wait may take before it counts as never ending.
@@ -24,8 +27,31 @@ const apiLimit = int64(20 * time.Second)
 func openForAPI(t *testing.T) {
 	runtime.LockOSThread()
 	t.Cleanup(runtime.UnlockOSThread)
-	_, err := Backend()
+	_, err := pybuild.Backend()
 	require.NoError(t, err)
+}
+
+// number returns what a function of pybuild has returned, which did not fail.
+func number(t *testing.T) func(int64, error) int64 {
+	return func(n int64, err error) int64 {
+		t.Helper()
+		require.NoError(t, err)
+		return n
+	}
+}
+
+// finding is what the tests read of a finding of the checker.
+type finding struct {
+	First, Second struct{ Kind, Operation string }
+	Memory        string
+}
+
+func findings(t *testing.T) (found []finding) {
+	t.Helper()
+	text, err := pybuild.CheckTake(1)
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal([]byte(text), &found))
+	return found
 }
 
 func done(t *testing.T, r capi.Result) {
@@ -69,7 +95,7 @@ func TestC5_a_number_that_is_given_up_is_closed(t *testing.T) {
 	require.Equal(t, capi.InvalidHandle, capi.EventRecord(s, e).Code)
 	require.Equal(t, capi.InvalidHandle, capi.StreamSynchronize(12345, 0).Code)
 	done(t, capi.EventRecord(e, s))
-	_, err := Close(e)
+	_, err := pybuild.Close(e)
 	require.NoError(t, err)
 	require.Equal(t, capi.Result{Code: capi.Closed, Text: "record: the event is closed; create a new one"}, capi.EventRecord(e, s))
 	done(t, capi.StreamClose(s))
@@ -87,9 +113,9 @@ func TestC5_a_record_is_seen_through_both_interfaces(t *testing.T) {
 	done(t, r)
 	other, r := capi.StreamNew(0)
 	done(t, r)
-	number := must[int64](t)
+	number := number(t)
 	version := func(id capi.ID) uint64 {
-		known, err := event(int64(id), "query records")
+		known, err := python.EventNamed(int64(id), "query records")
 		require.NoError(t, err)
 		return known.Version()
 	}
@@ -99,8 +125,8 @@ func TestC5_a_record_is_seen_through_both_interfaces(t *testing.T) {
 		require.Equal(t, before+1, version(e))
 		gate, r := capi.GateNew(s)
 		done(t, r)
-		number(StreamRecord(s, e))
-		require.Zero(t, number(EventQuery(e)))
+		number(pybuild.StreamRecord(s, e))
+		require.Zero(t, number(pybuild.EventQuery(e)))
 		require.Equal(t, capi.Timeout, capi.EventSynchronize(e, 1000).Code)
 		done(t, capi.StreamWaitEvent(other, e))
 		idle, r := capi.StreamQuery(other)
@@ -109,7 +135,7 @@ func TestC5_a_record_is_seen_through_both_interfaces(t *testing.T) {
 		done(t, capi.GateOpen(gate))
 		done(t, capi.StreamSynchronize(s, apiLimit))
 		done(t, capi.StreamSynchronize(other, apiLimit))
-		require.EqualValues(t, 1, number(EventQuery(e)))
+		require.EqualValues(t, 1, number(pybuild.EventQuery(e)))
 	}
 	done(t, capi.EventClose(e))
 	done(t, capi.StreamClose(other))
@@ -127,7 +153,7 @@ func TestC4_listeners_see_every_call(t *testing.T) {
 	done(t, r)
 	var kinds []string
 	var reads []hal.Range
-	stop := current.Load().rt.Listen(func(o hal.Operation) {
+	stop := python.Current().Listen(func(o hal.Operation) {
 		kinds = append(kinds, o.Kind.String()+o.Name)
 		reads = append(reads, o.Reads...)
 	})
@@ -155,7 +181,7 @@ func TestV9_a_drain_waits_and_orders_nothing(t *testing.T) {
 	done(t, capi.Enqueue(s, "fails", nil, o))
 	done(t, capi.GateOpen(gate))
 	var kinds []string
-	stop := current.Load().rt.Listen(func(o hal.Operation) { kinds = append(kinds, o.Kind.String()) })
+	stop := python.Current().Listen(func(o hal.Operation) { kinds = append(kinds, o.Kind.String()) })
 	done(t, capi.StreamDrain(s, apiLimit))
 	stop()
 	runs, _ := o.Counts()
@@ -167,7 +193,7 @@ func TestV9_a_drain_waits_and_orders_nothing(t *testing.T) {
 
 func TestC11_an_operation_may_lose_its_device(t *testing.T) {
 	openForAPI(t)
-	d, err := current.Load().rt.Device(0)
+	d, err := python.Current().Device(0)
 	require.NoError(t, err)
 	s, r := capi.StreamNew(0)
 	done(t, r)
@@ -203,7 +229,7 @@ func TestC10_a_captured_function_runs_in_each_launch(t *testing.T) {
 	capture, r := capi.StreamCapture(s)
 	done(t, r)
 	require.Zero(t, capture)
-	_, err := StreamBeginCapture(int64(s), int64(hal.RelaxedMode), false)
+	_, err := pybuild.StreamBeginCapture(int64(s), int64(hal.RelaxedMode), false)
 	require.NoError(t, err)
 	capture, r = capi.StreamCapture(s)
 	done(t, r)
@@ -212,23 +238,23 @@ func TestC10_a_captured_function_runs_in_each_launch(t *testing.T) {
 	require.Equal(t, capi.InvalidHandle, r.Code)
 	o := capi.NewOutcome(false, 0)
 	done(t, capi.Enqueue(s, "captured", nil, o))
-	graph, err := StreamEndCapture(int64(s))
+	graph, err := pybuild.StreamEndCapture(int64(s))
 	require.NoError(t, err)
 	capture, r = capi.StreamCapture(s)
 	done(t, r)
 	require.Zero(t, capture)
-	executable, err := GraphInstantiate(graph)
+	executable, err := pybuild.GraphInstantiate(graph)
 	require.NoError(t, err)
 	for range 3 {
-		_, err = ExecutableLaunch(executable, int64(s))
+		_, err = pybuild.ExecutableLaunch(executable, int64(s))
 		require.NoError(t, err)
 	}
 	done(t, capi.StreamSynchronize(s, apiLimit))
 	runs, releases := o.Counts()
 	require.Equal(t, []int{3, 0}, []int{runs, releases})
-	_, err = Close(executable)
+	_, err = pybuild.Close(executable)
 	require.NoError(t, err)
-	_, err = Close(graph)
+	_, err = pybuild.Close(graph)
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { _, n := o.Counts(); return n == 1 }, 10*time.Second, time.Millisecond)
 	done(t, capi.StreamClose(s))
@@ -258,7 +284,7 @@ func TestC6_after_the_end_every_call_is_refused(t *testing.T) {
 		ended <- capi.StreamSynchronize(s, -1)
 	}()
 	<-waits
-	_, err := Shutdown(int64(time.Millisecond))
+	_, err := pybuild.Shutdown(int64(time.Millisecond))
 	require.NoError(t, err)
 	require.Equal(t, capi.ShutDown, (<-ended).Code)
 	for _, r := range []capi.Result{capi.StreamSynchronize(s, -1), capi.GateOpen(gate), capi.EventRecord(16, s),
@@ -318,7 +344,7 @@ func TestC8_a_block_is_given_out_again_on_its_own_stream(t *testing.T) {
 // order, and with what the memory of the others is given out for next.
 func TestC8_only_a_free_in_order_is_an_access(t *testing.T) {
 	openForAPI(t)
-	number := must[int64](t)
+	number := number(t)
 	for _, inOrder := range []bool{false, true} {
 		s, r := capi.StreamNew(0)
 		done(t, r)
@@ -328,7 +354,7 @@ func TestC8_only_a_free_in_order_is_an_access(t *testing.T) {
 		if inOrder {
 			alloc = capi.BlockNewInOrder
 		}
-		number(CheckStart(0))
+		number(pybuild.CheckStart(0))
 		block, at, r := alloc(s, 4096)
 		done(t, r)
 		o := capi.NewOutcome(false, 0)
@@ -338,7 +364,7 @@ func TestC8_only_a_free_in_order_is_an_access(t *testing.T) {
 		done(t, capi.StreamWaitEvent(side, e))
 		done(t, capi.Enqueue(side, "reader", []capi.Range{{Start: at, Bytes: 4096, Access: 1}}, o))
 		done(t, capi.BlockFree(block))
-		found := findings(t, 1)
+		found := findings(t)
 		if inOrder {
 			require.Len(t, found, 1)
 			require.Equal(t, "free", found[0].Second.Kind)
@@ -347,16 +373,16 @@ func TestC8_only_a_free_in_order_is_an_access(t *testing.T) {
 			again, there, r := alloc(s, 4096)
 			done(t, r)
 			require.Equal(t, at, there)
-			require.Empty(t, findings(t, 1))
+			require.Empty(t, findings(t))
 			writer := capi.NewOutcome(false, 0)
 			done(t, capi.Enqueue(s, "writer", []capi.Range{{Start: at, Bytes: 4096, Access: 2}}, writer))
-			found = findings(t, 1)
+			found = findings(t)
 			require.Len(t, found, 1)
 			require.Equal(t, "reader", found[0].First.Operation)
 			require.Equal(t, "given out again while in use", found[0].Memory)
 			done(t, capi.BlockFree(again))
 		}
-		number(CheckStop())
+		number(pybuild.CheckStop())
 		done(t, capi.StreamSynchronize(s, apiLimit))
 		done(t, capi.StreamSynchronize(side, apiLimit))
 		done(t, capi.EventClose(e))

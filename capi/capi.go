@@ -1,73 +1,70 @@
-package pybuild
+// Package capi is halstream.h: functions of the core for other libraries in C and C++, which find them in the extension
+// for Python by the capsule or by the name halstream_get_api.
+//
+// capi.c has the functions, and the files in Go what they do. They may be called without Python's lock, so they use only
+// what is safe then: the tables of objects and threads, and the runtime in use.
+package capi
 
 /*
-#include "api.h"
+#cgo CFLAGS: -std=gnu17 -I${SRCDIR}/../bindings/python
+#include "capi.h"
 #include "caller.h"
-#include "collected.h"
-#include "sites.h"
 #include <stdlib.h>
 */
 import "C"
 
 import (
-	"strings"
 	"sync/atomic"
 	"unsafe"
 
+	"halstream/bindings/python"
+	"halstream/bindings/waits"
 	"halstream/hal"
 	"halstream/hal/driver"
 	"halstream/hal/stall"
 )
 
-// The functions of the files api*.go are the Go half of those of halstream.h. Unlike
-// the others of this package they may be called without Python's lock, so they use only
-// what is safe then: the table of objects, the table of threads, and current.
-
-// inUse is the runtime in use, as calls without Python's lock see it.
-type inUse struct {
-	rt      *hal.Runtime
-	legacy  []int64 // ids of the devices' legacy default streams
-	counted []allocationCounts
+// counts are how many blocks of each device of a runtime were made and freed.
+type counts struct {
+	rt *hal.Runtime
+	of []struct{ made, freed atomic.Uint64 }
 }
 
-// allocationCounts counts the blocks of a device that were made and freed.
-type allocationCounts struct{ made, freed atomic.Uint64 }
+var counted atomic.Pointer[counts]
 
-var current atomic.Pointer[inUse]
-
-// useForAPI makes r the runtime of the calls of halstream.h.
-func useForAPI(r *hal.Runtime) {
-	current.Store(&inUse{rt: r, legacy: legacyIDs, counted: make([]allocationCounts, r.Devices())})
-	atomic.AddUint64((*uint64)(unsafe.Pointer(&C.halstream_generation)), 1)
+// countsOf returns the counts of the runtime in use; they begin with 0 when that changes.
+func countsOf(rt *hal.Runtime) *counts {
+	before := counted.Load()
+	if before != nil && before.rt == rt {
+		return before
+	}
+	fresh := &counts{rt, make([]struct{ made, freed atomic.Uint64 }, rt.Devices())}
+	if counted.CompareAndSwap(before, fresh) {
+		return fresh
+	}
+	return countsOf(rt)
 }
 
-// apiCall is a call of halstream.h.
-type apiCall struct {
+// call is a call of halstream.h.
+type call struct {
 	t     *hal.Thread
 	holds bool // Python's lock
 }
 
 // begin returns the call that a thread makes, after closing what could not be closed
 // when its number was given up.
-func begin(who C.int64_t) apiCall {
+func begin(who C.int64_t) call {
 	slot, holds := int32(who>>C.WHO_SHIFT), who&C.WHO_HOLDS != 0
-	c := apiCall{holds: holds}
-	if slot != 0 {
-		c.t = thread(slot)
-	} else {
-		c.t = register()
-	}
+	c := call{t: python.ThreadAt(slot), holds: holds}
 	if atomic.LoadUint64((*uint64)(unsafe.Pointer(&C.halstream_late))) != 0 {
 		c.closeLate()
 	}
-	if atomic.LoadInt32((*int32)(unsafe.Pointer(&C.halstream_noted))) != 0 {
-		leaveCaptures()
-	}
+	python.LeaveCaptures()
 	return c
 }
 
 // closeLate closes what releases of operations have closed.
-func (c apiCall) closeLate() {
+func (c call) closeLate() {
 	var late [64]C.int64_t
 	for n := C.size_t(len(late)); n == C.size_t(len(late)); {
 		n = C.halstream_take_late(&late[0], C.size_t(len(late)))
@@ -76,9 +73,6 @@ func (c apiCall) closeLate() {
 		}
 	}
 }
-
-//export halstreamRegister
-func halstreamRegister(C.int64_t) { register() }
 
 // codes are the numbers of halstream.h for the kinds of errors.
 var codes = map[driver.Kind]C.int{
@@ -102,35 +96,6 @@ var (
 	errShutDown    = driver.Errorf(driver.Unknown, "synchronize", "the interpreter is ending and the runtime has shut down")
 )
 
-// errorText returns what was done and what is wrong, and of the function with which a device
-// was lost the line of the program that enqueued it.
-func errorText(e *hal.Error) string {
-	if e.Op == "" || strings.HasPrefix(e.Text, e.Op+": ") { // it begins with a function's name
-		return e.Text + lineOf(e)
-	}
-	return e.Op + ": " + e.Text + lineOf(e)
-}
-
-// lossText is errorText of the error of a lost device, "" for nil.
-func lossText(err error) string {
-	if e, ok := err.(*hal.Error); ok && e != nil {
-		return errorText(e)
-	}
-	return ""
-}
-
-// lineOf returns the line of the program of an error in parentheses, "" if there is none.
-func lineOf(e *hal.Error) string {
-	if e.Site == 0 {
-		return ""
-	}
-	line, known := lineOfSite(e.Site)
-	if !known {
-		return ""
-	}
-	return " (" + line + ")"
-}
-
 // result returns the code of an error, whose text it keeps for error_text.
 func result(err error) C.int {
 	if err == nil {
@@ -140,7 +105,7 @@ func result(err error) C.int {
 	if !ok {
 		e = driver.Errorf(driver.Unknown, "call", "%s", err)
 	}
-	text := errorText(e)
+	text := python.ErrorText(e)
 	C.halstream_set_error((*C.char)(unsafe.Pointer(unsafe.StringData(text))), C.size_t(len(text)))
 	if e.Kind == driver.DeviceLost {
 		C.halstream_set_lost()
@@ -162,8 +127,8 @@ func result(err error) C.int {
 //
 //export halstreamLossSeen
 func halstreamLossSeen() {
-	if r := current.Load(); r != nil {
-		r.rt.NoteLossesReported()
+	if r := python.Current(); r != nil {
+		r.NoteLossesReported()
 	}
 }
 
@@ -179,51 +144,41 @@ func full(code *C.int) {
 }
 
 // runtimeInUse returns the runtime.
-func runtimeInUse() (*inUse, error) {
-	if r := current.Load(); r != nil {
+func runtimeInUse() (*python.Runtime, error) {
+	if r := python.Current(); r != nil {
 		return r, nil
 	}
 	return nil, driver.Errorf(driver.BackendAbsent, "use runtime", "no backend is open; call halstream.get_api() first")
 }
 
-func apiDevice(ordinal C.int32_t) (*hal.Device, error) {
+func deviceOf(ordinal C.int32_t) (*hal.Device, error) {
 	r, err := runtimeInUse()
 	if err != nil {
 		return nil, err
 	}
-	return r.rt.Device(int(ordinal))
+	return r.Device(int(ordinal))
 }
 
 // stream returns the stream of an id; op names the call in errors.
-func (c apiCall) stream(id C.int64_t, op string) (*hal.Stream, error) {
-	switch o := find(int64(id)).(type) {
-	case *hal.Stream:
-		return o, nil
-	case perThread:
-		return o.dev.PerThreadStream(c.t)
-	}
-	return nil, unknownError(int64(id), op, "stream")
+func (c call) stream(id C.int64_t, op string) (*hal.Stream, error) {
+	return python.StreamOf(c.t, int64(id), op)
 }
 
-func (c apiCall) event(id C.int64_t, op string) (*hal.Event, error) {
-	e, ok := find(int64(id)).(*hal.Event)
-	if !ok {
-		return nil, unknownError(int64(id), op, "event")
-	}
-	return e, nil
+func (c call) event(id C.int64_t, op string) (*hal.Event, error) {
+	return python.EventNamed(int64(id), op)
 }
 
-// apiSlice is how long a wait goes, in nanoseconds, without looking whether the
+// slice is how long a wait goes, in nanoseconds, without looking whether the
 // runtime has shut down.
-const apiSlice = 50_000_000
+const slice = 50_000_000
 
 // await waits for p for at most limit nanoseconds, negative for no limit.
-func (c apiCall) await(p driver.Point, limit int64) error {
+func (c call) await(p driver.Point, limit int64) error {
 	if p == nil || p.Wait(0) {
 		return nil
 	}
 	if c.holds && limit != 0 {
-		done, raised := outside(p, limit)
+		done, raised := python.Await(p, limit)
 		switch {
 		case raised:
 			return errInterrupted
@@ -232,28 +187,24 @@ func (c apiCall) await(p driver.Point, limit int64) error {
 		}
 		return errTimeout
 	}
-	end := deadlineAfter(limit)
-	var w *stall.Wait
-	defer func() { w.End() }()
-	defer driver.Announce(p)()
-	for {
-		slice, left := int64(apiSlice), end.left()
-		if left != driver.Forever {
-			slice = min(slice, left)
+	w := waits.Wait{Point: p, End: waits.After(limit), Slice: slice}
+	w.List = func() *stall.Wait {
+		if r := python.Current(); r != nil {
+			return python.BeginWait(r.Runtime, p)
 		}
-		if p.Wait(slice) {
-			return nil
-		}
-		if over.Load() {
+		return nil
+	}
+	w.Look = func(bool) error {
+		if python.Over() {
 			return errShutDown
 		}
-		if left == 0 {
-			return errTimeout
-		}
-		if r := current.Load(); limit < 0 && w == nil && r != nil {
-			w = beginWait(r.rt, p)
-		}
+		return nil
 	}
+	done, err := w.Do()
+	if err == nil && !done {
+		return errTimeout
+	}
+	return err
 }
 
 var errTimeout = driver.Errorf(driver.Timeout, "synchronize", "the limit passed first")
@@ -267,7 +218,7 @@ func timedOut(err error, describe func() string) error {
 }
 
 // enqueued ends a call that enqueued work: on a host-blocking stream it waits.
-func (c apiCall) enqueued(s *hal.Stream, err error) C.int {
+func (c call) enqueued(s *hal.Stream, err error) C.int {
 	if err == nil && s.BlocksHost() {
 		var p driver.Point
 		if p, err = s.Point(c.t); err == nil {
@@ -281,22 +232,16 @@ func (c apiCall) enqueued(s *hal.Stream, err error) C.int {
 
 // memoryWait returns what allocations call to wait for memory. While a stream waits for
 // the host, whose thread may be the calling one, the wait has a limit.
-func (c apiCall) memoryWait() waiter {
-	return func(p driver.Point) bool {
-		limit := int64(driver.Forever)
-		if r := current.Load(); blockedAt.AnyGate() || r != nil && r.rt.AwaitsHost() {
-			limit = heldLimit
-		}
-		return c.await(p, limit) == nil
-	}
+func (c call) memoryWait() func(driver.Point) bool {
+	return func(p driver.Point) bool { return c.await(p, python.RoomLimit()) == nil }
 }
 
 // outsideLock runs f, which may take milliseconds, with Python's lock released if the
 // thread holds it.
-func (c apiCall) outsideLock(f func() error) (err error) {
+func (c call) outsideLock(f func() error) (err error) {
 	if !c.holds {
 		return f()
 	}
-	unlocked(func() { err = f() })
+	python.Unlocked(func() { err = f() })
 	return err
 }

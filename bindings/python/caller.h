@@ -1,4 +1,4 @@
-/* Who calls: the host thread as the C half of the extension and pybuild share it.
+/* Who calls: the thread of the program as C code and Go of the extension see it.
  *
  * Every function of the extension starts with halstream_enter, on the calling
  * thread and with Python's lock held. So one plain variable tells Go who the
@@ -8,10 +8,11 @@
 
 #include <stdint.h>
 
+#include "../threads/threads.h"
+
 typedef struct halstream_thread {
-    int32_t slot; /* index in pybuild's table of threads, 0 before the first call */
+    int32_t slot; /* number in the table of threads, 0 before the first call */
     int32_t released; /* how often the thread has released Python's lock, each within the other */
-    int32_t tid; /* the system's number of the thread, since its first call */
     int32_t inside; /* 1 while the thread runs a function of a stream */
     int32_t native; /* 1 while the thread runs a native function, or its release, for halstream.h */
     int32_t unlocked; /* 1 during a call of halstream.h without Python's lock, which must not be taken */
@@ -22,13 +23,13 @@ typedef struct halstream_thread {
 
 extern _Thread_local halstream_thread halstream_self;
 extern halstream_thread *halstream_caller;
-extern int halstream_forked;
+/* The word by which C code sees whether calls need the core: of the runtime in use, see package status. It is not 0
+ * until a backend is in use, in a forked child and after the end. */
+extern uint32_t *halstream_slow;
+/* Changes with the runtime in use. */
+extern uint64_t halstream_generation;
 /* The extension's state of the calling thread. */
 struct halstream_thread *halstream_this(void);
-/* The calling thread as threading.get_ident() names it. */
-uint64_t halstream_ident(void);
-/* The system's number of the calling thread; 0 on systems other than Linux. */
-int32_t halstream_system_number(void);
 
 /* The runtime has shut down: no thread may take Python's lock any more but the one
  * that ends the interpreter, which holds it. */

@@ -1,5 +1,5 @@
-/* The functions of halstream.h. Each one checks its pointers and calls Go (api*.go), which decides. */
-#include "api.h"
+/* The functions of halstream.h. Each one checks its pointers and calls Go, which decides. */
+#include "capi.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 #include "_cgo_export.h"
 #include "caller.h"
-#include "calls.h"
+#include "../hal/status/status.h"
 #include "sites.h"
 #include "unstable.h"
 
@@ -16,7 +16,8 @@ extern void *PyGILState_GetThisThreadState(void) __attribute__((weak));
 
 enum { LISTENED = 1 }; /* a bit of *halstream_slow, see package status */
 
-uint64_t halstream_generation;
+extern void halstreamRegister(void); /* of package python */
+extern uint32_t halstreamGivenSite(char *file, uint32_t line, char *function);
 
 _Thread_local halstream_kept *halstream_mine;
 static pthread_key_t key;
@@ -464,7 +465,7 @@ static uint32_t api_site_here(void)
 {
     if (halstream_forked || halstream_is_over() || !holds_lock()) return 0;
     halstream_caller = &halstream_self;
-    if (halstream_self.slot == 0) halstreamRegister(WHO_HOLDS);
+    if (halstream_self.slot == 0) halstreamRegister();
     return halstream_site_of(0); /* the innermost frame may be the program's */
 }
 
@@ -472,7 +473,7 @@ static uint32_t api_line_here(void)
 {
     if (halstream_forked || halstream_is_over() || !holds_lock()) return 0;
     halstream_caller = &halstream_self;
-    if (halstream_self.slot == 0) halstreamRegister(WHO_HOLDS);
+    if (halstream_self.slot == 0) halstreamRegister();
     return halstream_program_line();
 }
 

@@ -1,13 +1,14 @@
-package pybuild
+package capi
 
 /*
-#include "api.h"
+#include "capi.h"
 */
 import "C"
 
 import (
 	"unsafe"
 
+	"halstream/bindings/python"
 	"halstream/hal"
 	"halstream/hal/driver"
 )
@@ -17,7 +18,7 @@ func halstreamDeviceCount(who C.int64_t, count *C.int32_t) C.int {
 	begin(who)
 	r, err := runtimeInUse()
 	if err == nil {
-		*count = C.int32_t(r.rt.Devices())
+		*count = C.int32_t(r.Devices())
 	}
 	return result(err)
 }
@@ -25,7 +26,7 @@ func halstreamDeviceCount(who C.int64_t, count *C.int32_t) C.int {
 //export halstreamDeviceName
 func halstreamDeviceName(who C.int64_t, ordinal C.int32_t, text *C.char, room C.size_t) C.int {
 	begin(who)
-	d, err := apiDevice(ordinal)
+	d, err := deviceOf(ordinal)
 	if err == nil {
 		writeText(text, room, d.Name())
 	}
@@ -35,7 +36,7 @@ func halstreamDeviceName(who C.int64_t, ordinal C.int32_t, text *C.char, room C.
 //export halstreamDeviceSynchronize
 func halstreamDeviceSynchronize(who C.int64_t, ordinal C.int32_t, limit C.int64_t) C.int {
 	c := begin(who)
-	d, err := apiDevice(ordinal)
+	d, err := deviceOf(ordinal)
 	if err != nil {
 		return result(err)
 	}
@@ -55,9 +56,9 @@ func halstreamDeviceSynchronize(who C.int64_t, ordinal C.int32_t, limit C.int64_
 //export halstreamDeviceFailure
 func halstreamDeviceFailure(who C.int64_t, ordinal C.int32_t, text *C.char, room C.size_t) C.int {
 	begin(who)
-	d, err := apiDevice(ordinal)
+	d, err := deviceOf(ordinal)
 	if err == nil {
-		writeText(text, room, lossText(d.Lost()))
+		writeText(text, room, python.LossText(d.Lost()))
 	}
 	return result(err)
 }
@@ -71,12 +72,12 @@ func writeText(text *C.char, room C.size_t, s string) {
 //export halstreamDeviceNow
 func halstreamDeviceNow(who C.int64_t, ordinal C.int32_t, ns *C.int64_t) C.int {
 	begin(who)
-	if _, err := apiDevice(ordinal); err != nil {
+	if _, err := deviceOf(ordinal); err != nil {
 		return result(err)
 	}
 	r, err := runtimeInUse()
 	if err == nil {
-		*ns = C.int64_t(r.rt.Now())
+		*ns = C.int64_t(r.Now())
 	}
 	return result(err)
 }
@@ -85,7 +86,7 @@ func halstreamDeviceNow(who C.int64_t, ordinal C.int32_t, ns *C.int64_t) C.int {
 func halstreamStreamNew(who C.int64_t, ordinal, priority C.int32_t, flags C.uint32_t, id *C.int64_t) (code C.int) {
 	defer full(&code)
 	c := begin(who)
-	d, err := apiDevice(ordinal)
+	d, err := deviceOf(ordinal)
 	if err == nil && flags&^C.HALSTREAM_STREAM_NON_BLOCKING != 0 {
 		err = driver.Errorf(driver.InvalidValue, "create stream", "there are no flags %#x", flags)
 	}
@@ -96,19 +97,19 @@ func halstreamStreamNew(who C.int64_t, ordinal, priority C.int32_t, flags C.uint
 	if err != nil {
 		return result(err)
 	}
-	*id = C.int64_t(insert(s))
+	*id = C.int64_t(python.Insert(s))
 	return C.HALSTREAM_OK
 }
 
 //export halstreamStreamDefault
 func halstreamStreamDefault(who C.int64_t, ordinal C.int32_t, id *C.int64_t) C.int {
 	begin(who)
-	d, err := apiDevice(ordinal)
+	d, err := deviceOf(ordinal)
 	if err != nil {
 		return result(err)
 	}
 	d.DefaultStream()
-	*id = C.int64_t(current.Load().legacy[ordinal])
+	*id = C.int64_t(python.Current().Legacy[ordinal])
 	return C.HALSTREAM_OK
 }
 
@@ -159,7 +160,7 @@ func halstreamStreamQuery(who, id C.int64_t, done *C.int) C.int {
 	}
 	ok, err := s.Query(c.t)
 	if err == nil {
-		*done = C.int(truth(ok))
+		*done = truth(ok)
 	}
 	return result(err)
 }
@@ -221,7 +222,7 @@ func halstreamStreamWaitEvent(who, id, eventID C.int64_t) C.int {
 	if err != nil {
 		return result(err)
 	}
-	keepWait(s, e)
+	python.BlockedAt.WaitMade(s, e)
 	return c.enqueued(s, s.Wait(c.t, e))
 }
 
@@ -246,7 +247,7 @@ func halstreamEventNew(who C.int64_t, ordinal C.int32_t, flags C.uint32_t, id *C
 	r, err := runtimeInUse()
 	var d *hal.Device
 	if err == nil && ordinal != -1 {
-		d, err = r.rt.Device(int(ordinal))
+		d, err = r.Device(int(ordinal))
 	}
 	if err == nil {
 		err = checkEventFlags(flags)
@@ -254,12 +255,27 @@ func halstreamEventNew(who C.int64_t, ordinal C.int32_t, flags C.uint32_t, id *C
 	if err != nil {
 		return result(err)
 	}
-	e, err := r.rt.NewEvent(c.t, d, eventOptions(int64(flags)))
+	e, err := r.NewEvent(c.t, d, eventOptions(flags))
 	if err != nil {
 		return result(err)
 	}
-	*id = C.int64_t(insert(e))
+	*id = C.int64_t(python.Insert(e))
 	return C.HALSTREAM_OK
+}
+
+func eventOptions(flags C.uint32_t) hal.EventOptions {
+	return hal.EventOptions{
+		Timing:       flags&C.HALSTREAM_EVENT_TIMING != 0,
+		BlockingSync: flags&C.HALSTREAM_EVENT_BLOCKING_SYNC != 0,
+		Interprocess: flags&C.HALSTREAM_EVENT_IPC != 0,
+	}
+}
+
+func truth(b bool) C.int {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 func checkEventFlags(flags C.uint32_t) error {
@@ -295,7 +311,7 @@ func halstreamEventRecordNew(who, streamID C.int64_t, flags C.uint32_t, id *C.in
 		return result(err)
 	}
 	d := s.Device()
-	e, err := d.Runtime().NewEvent(c.t, d, eventOptions(int64(flags)))
+	e, err := d.Runtime().NewEvent(c.t, d, eventOptions(flags))
 	if err != nil {
 		return result(err)
 	}
@@ -303,7 +319,7 @@ func halstreamEventRecordNew(who, streamID C.int64_t, flags C.uint32_t, id *C.in
 		_ = e.Close(nil)
 		return result(err)
 	}
-	*id = C.int64_t(insert(e))
+	*id = C.int64_t(python.Insert(e))
 	return c.enqueued(s, nil)
 }
 
@@ -316,7 +332,7 @@ func halstreamEventQuery(who, id C.int64_t, done *C.int) C.int {
 	}
 	ok, err := e.Query(c.t)
 	if err == nil {
-		*done = C.int(truth(ok))
+		*done = truth(ok)
 	}
 	return result(err)
 }

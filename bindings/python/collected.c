@@ -1,5 +1,6 @@
 #include "collected.h"
-#include "calls.h"
+#include "../../hal/status/status.h"
+#include "caller.h"
 
 #include <stdlib.h>
 

@@ -1,13 +1,15 @@
-package pybuild
+package python
 
 // #include "sites.h"
 import "C"
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"syscall"
 
+	"halstream/bindings/records"
 	"halstream/bindings/sites"
 )
 
@@ -32,27 +34,31 @@ func halstreamGivenSite(file *C.char, number C.uint32_t, function *C.char) C.uin
 	return C.uint32_t(site | C.SITE_GIVEN)
 }
 
-// lineOfSite returns the innermost line of the program of a site in words, such as "app.py:7 in main".
-func lineOfSite(site uint32) (text string, known bool) {
+// lineOf returns the innermost line of the program of a site in words, such as "app.py:7 in main", "" if it is unknown.
+func lineOf(site uint32) string {
 	l, known := givenSites.At(uint32(C.halstream_site_given(C.uint32_t(site))) &^ C.SITE_GIVEN)
 	if !known {
-		return "", false
+		return ""
 	}
 	if folder, err := syscall.Getwd(); err == nil { // not os.Getwd, which may name a folder by a link
 		l.file = strings.TrimPrefix(l.file, folder+"/")
 	}
-	text = fmt.Sprintf("%s:%d", l.file, l.number)
+	text := fmt.Sprintf("%s:%d", l.file, l.number)
 	if l.function != "" {
 		text += " in " + l.function
 	}
-	return text, true
+	return text
 }
 
-// givenText returns a given site as the stack that it stands for: a list of frameRecord, "" if it is unknown.
+// givenText returns a given site as the stack that it stands for: a list of records.Frame, "" if it is unknown.
 func givenText(site uint32) string {
 	l, known := givenSites.At(site &^ C.SITE_GIVEN)
 	if !known {
 		return ""
 	}
-	return encode([]frameRecord{{l.file, int(l.number), l.function}})
+	text, err := json.Marshal([]records.Frame{{File: l.file, Line: int(l.number), Function: l.function}})
+	if err != nil { // no text and no number does that
+		panic(err)
+	}
+	return string(text)
 }

@@ -1,6 +1,6 @@
 /* What the C and the Go half of the functions of halstream.h share. */
-#ifndef HALSTREAM_API_HALF_H
-#define HALSTREAM_API_HALF_H
+#ifndef HALSTREAM_CAPI_H
+#define HALSTREAM_CAPI_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -30,9 +30,6 @@ static inline halstream_kept *halstream_kept_here(void)
 void halstream_set_error(const char *text, size_t size);
 /* Says that it is the error of a lost device: asking for the text counts as telling the program. */
 void halstream_set_lost(void);
-/* Changes with the runtime in use. */
-extern uint64_t halstream_generation;
-
 /* Ids that releases of operations have closed, for the next call; returns how many were
  * stored. */
 size_t halstream_take_late(int64_t *ids, size_t room);
@@ -42,4 +39,4 @@ extern size_t halstream_late;
 int halstream_run_operation(void *operation, char *text, size_t room);
 void halstream_release_operation(void *operation);
 
-#endif /* HALSTREAM_API_HALF_H */
+#endif /* HALSTREAM_CAPI_H */

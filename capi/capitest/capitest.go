@@ -9,7 +9,7 @@ package capitest
 
 #include "../../python/halstream/include/halstream.h"
 
-// Defined by package pybuild, which the test's binary contains.
+// Defined by package capi, which the test's binary contains.
 extern const halstream_api *halstream_get_api(uint32_t version) __attribute__((weak));
 
 static const halstream_api *table(uint32_t version) { return halstream_get_api ? halstream_get_api(version) : NULL; }

@@ -16,23 +16,6 @@ import (
 	"halstream/hal/driver"
 )
 
-func TestIDsAreNeverGivenTwice(t *testing.T) {
-	seen := map[int64]bool{}
-	for range 1000 {
-		a, b := insert("a"), insert("b")
-		require.False(t, seen[a] || seen[b])
-		seen[a], seen[b] = true, true
-		require.Zero(t, a%16)
-		require.Equal(t, "a", find(a))
-		remove(a)
-		require.Nil(t, find(a))
-		remove(b)
-	}
-	for _, bad := range []int64{-1, 0, 1, 2, 17, 1 << 62, -1 << 63} {
-		require.Nil(t, find(bad), "%d", bad)
-	}
-}
-
 func TestErrorsHaveTheFormThatPythonReads(t *testing.T) {
 	id := insert("x")
 	remove(id)

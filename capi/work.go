@@ -1,13 +1,14 @@
-package pybuild
+package capi
 
 /*
-#include "api.h"
+#include "capi.h"
 */
 import "C"
 
 import (
 	"unsafe"
 
+	"halstream/bindings/python"
 	"halstream/hal"
 	"halstream/hal/bestfit"
 	"halstream/hal/driver"
@@ -103,24 +104,24 @@ func halstreamGateNew(who, id C.int64_t, gate *C.int64_t) (code C.int) {
 	if err != nil {
 		return result(err)
 	}
-	keepGate(g)
-	*gate = C.int64_t(insert(g))
+	python.BlockedAt.GateMade(g)
+	*gate = C.int64_t(python.Insert(g))
 	return C.HALSTREAM_OK
 }
 
 //export halstreamGateOpen
 func halstreamGateOpen(_, id C.int64_t) C.int {
-	g, ok := find(int64(id)).(driver.Gate)
+	g, ok := python.Find(int64(id)).(driver.Gate)
 	if !ok {
-		err := unknownError(int64(id), "open gate", "gate")
+		err := python.Unknown(int64(id), "open gate", "gate")
 		if err.Kind == driver.Closed {
 			return C.HALSTREAM_OK // it was opened, and its number given up
 		}
 		return result(err)
 	}
 	g.Open()
-	dropGate(g)
-	remove(int64(id))
+	python.BlockedAt.GateOpened(g)
+	python.Remove(int64(id))
 	return C.HALSTREAM_OK
 }
 
@@ -142,10 +143,10 @@ func halstreamBlockNew(who, id C.int64_t, size C.uint64_t, cached C.int, block *
 		return result(err)
 	}
 	b.ReleaseInOrder()
-	if r := current.Load(); r.rt == s.Device().Runtime() {
-		r.counted[s.Device().Ordinal()].made.Add(1)
+	if r := s.Device().Runtime(); python.Current().Runtime == r {
+		countsOf(r).of[s.Device().Ordinal()].made.Add(1)
 	}
-	*block, *address = C.int64_t(insert(b)), C.uint64_t(b.Start)
+	*block, *address = C.int64_t(python.Insert(b)), C.uint64_t(b.Start)
 	return C.HALSTREAM_OK
 }
 
@@ -157,20 +158,20 @@ func halstreamBlockNewHost(who C.int64_t, size C.uint64_t, block *C.int64_t, add
 	if err != nil {
 		return result(err)
 	}
-	b, err := r.rt.AllocHostWait(c.t, int64(min(uint64(size), 1<<62)), c.memoryWait())
+	b, err := r.AllocHostWait(c.t, int64(min(uint64(size), 1<<62)), c.memoryWait())
 	if err != nil {
 		return result(err)
 	}
-	*block, *address = C.int64_t(insert(b)), C.uint64_t(b.Start)
+	*block, *address = C.int64_t(python.Insert(b)), C.uint64_t(b.Start)
 	return C.HALSTREAM_OK
 }
 
 //export halstreamBlockRecordStream
 func halstreamBlockRecordStream(who, id, streamID C.int64_t) C.int {
 	c := begin(who)
-	b, ok := find(int64(id)).(*hal.Block)
+	b, ok := python.Find(int64(id)).(*hal.Block)
 	if !ok {
-		return result(unknownError(int64(id), "record stream", blockName))
+		return result(python.Unknown(int64(id), "record stream", blockName))
 	}
 	s, err := c.stream(streamID, "record stream")
 	if err == nil {
@@ -178,6 +179,9 @@ func halstreamBlockRecordStream(who, id, streamID C.int64_t) C.int {
 	}
 	return result(err)
 }
+
+// blockName is what errors call a block.
+const blockName = "block of memory"
 
 // What halstreamClose closes.
 const (
@@ -189,11 +193,11 @@ const (
 //export halstreamClose
 func halstreamClose(who, id C.int64_t, kind C.int) C.int {
 	c := begin(who)
-	object := find(int64(id))
+	object := python.Find(int64(id))
 	what, op := [...]string{"stream", "event", blockName}[kind], [...]string{"close stream", "close event", "free"}[kind]
 	var fits bool
 	switch object.(type) {
-	case *hal.Stream, perThread:
+	case *hal.Stream, python.PerThread:
 		fits = kind == closesStream
 	case *hal.Event:
 		fits = kind == closesEvent
@@ -201,7 +205,7 @@ func halstreamClose(who, id C.int64_t, kind C.int) C.int {
 		fits = kind == closesBlock
 	}
 	if !fits {
-		err := unknownError(int64(id), op, what)
+		err := python.Unknown(int64(id), op, what)
 		if object == nil && err.Kind == driver.Closed && kind != closesBlock {
 			return C.HALSTREAM_OK // it was closed already
 		}
@@ -211,35 +215,35 @@ func halstreamClose(who, id C.int64_t, kind C.int) C.int {
 }
 
 // close closes a stream, an event or a block of memory.
-func (c apiCall) close(id int64) (err error) {
-	switch o := find(id).(type) {
+func (c call) close(id int64) (err error) {
+	switch o := python.Find(id).(type) {
 	case *hal.Stream:
 		err = o.Close(c.t)
-	case perThread:
+	case python.PerThread:
 		err = driver.Errorf(driver.InvalidValue, "close stream", "a default stream cannot be closed")
 	case *hal.Event:
 		if err = o.Close(c.t); err == nil {
-			dropWaits(o)
+			python.BlockedAt.EventClosed(o)
 		}
 	case *bestfit.Block:
 		o.Free()
 	case *hal.Block:
 		free := func() error { return o.Release(c.t) }
-		if o.Size >= slowAt {
+		if o.Size >= python.SlowAt {
 			err = c.outsideLock(free)
 		} else {
 			err = free()
 		}
 		if d := o.Device(); err == nil && d != nil {
-			if r := current.Load(); r.rt == d.Runtime() {
-				r.counted[d.Ordinal()].freed.Add(1)
+			if r := d.Runtime(); python.Current().Runtime == r {
+				countsOf(r).of[d.Ordinal()].freed.Add(1)
 			}
 		}
 	default:
 		return nil
 	}
 	if err == nil {
-		remove(id)
+		python.Remove(id)
 	}
 	return err
 }
@@ -251,7 +255,7 @@ func gauge(g hal.Gauge) C.halstream_gauge {
 //export halstreamMemoryStats
 func halstreamMemoryStats(who C.int64_t, ordinal C.int32_t, stats *C.halstream_memory) C.int {
 	begin(who)
-	d, err := apiDevice(ordinal)
+	d, err := deviceOf(ordinal)
 	if err != nil {
 		return result(err)
 	}
@@ -264,7 +268,7 @@ func halstreamMemoryStats(who C.int64_t, ordinal C.int32_t, stats *C.halstream_m
 			split: gauge(p.Split), split_bytes: gauge(p.SplitBytes)}
 	}
 	stats.out_of_memory, stats.retries = C.uint64_t(m.OutOfMemory), C.uint64_t(m.Retries)
-	counts := &current.Load().counted[ordinal]
+	counts := &countsOf(d.Runtime()).of[ordinal]
 	stats.allocations, stats.frees = C.uint64_t(counts.made.Load()), C.uint64_t(counts.freed.Load())
 	return C.HALSTREAM_OK
 }
@@ -272,7 +276,7 @@ func halstreamMemoryStats(who C.int64_t, ordinal C.int32_t, stats *C.halstream_m
 //export halstreamMemoryResetPeaks
 func halstreamMemoryResetPeaks(who C.int64_t, ordinal C.int32_t) C.int {
 	begin(who)
-	d, err := apiDevice(ordinal)
+	d, err := deviceOf(ordinal)
 	if err == nil {
 		d.ResetMemoryPeaks(true, true)
 	}
@@ -282,7 +286,7 @@ func halstreamMemoryResetPeaks(who C.int64_t, ordinal C.int32_t) C.int {
 //export halstreamMemoryEmptyCache
 func halstreamMemoryEmptyCache(who C.int64_t, ordinal C.int32_t) C.int {
 	c := begin(who)
-	d, err := apiDevice(ordinal)
+	d, err := deviceOf(ordinal)
 	if err != nil {
 		return result(err)
 	}
@@ -299,7 +303,7 @@ func halstreamMemoryEmptyCache(who C.int64_t, ordinal C.int32_t) C.int {
 //export halstreamDeviceMemory
 func halstreamDeviceMemory(who C.int64_t, ordinal C.int32_t, free, total *C.uint64_t) C.int {
 	begin(who)
-	d, err := apiDevice(ordinal)
+	d, err := deviceOf(ordinal)
 	if err != nil {
 		return result(err)
 	}
@@ -315,7 +319,7 @@ func halstreamMemoryKind(who C.int64_t, address C.uint64_t, kind *C.int, ordinal
 	begin(who)
 	r, err := runtimeInUse()
 	if err == nil {
-		found, _, _, device := r.rt.Lookup(uint64(address))
+		found, _, _, device := r.Lookup(uint64(address))
 		*kind, *ordinal = C.int(found), C.int32_t(device)
 	}
 	return result(err)
@@ -330,7 +334,7 @@ func halstreamHostAccess(who C.int64_t, address, size C.uint64_t, access C.uint3
 	}
 	for _, mode := range []C.uint32_t{C.HALSTREAM_READ, C.HALSTREAM_WRITE} {
 		if access&mode != 0 && err == nil {
-			err = r.rt.HostAccess(c.t, hal.Range{Start: uint64(address), Size: uint64(size)}, mode == C.HALSTREAM_WRITE)
+			err = r.HostAccess(c.t, hal.Range{Start: uint64(address), Size: uint64(size)}, mode == C.HALSTREAM_WRITE)
 		}
 	}
 	return result(err)
