@@ -33,7 +33,8 @@ from buildsupport.target import ABI3, defines, goos  # noqa: E402
 # "./...", which must not compile a package that needs Python.h.
 WORK = ROOT / "build" / os.environ.get("HALSTREAM_WORK", "_go")
 OUTPUT = WORK / "_halstream.abi3.so"
-CONSTANTS = WORK / "_constants.py"
+#: What bindings/constants writes -> where it is in the package.
+GENERATED = {"_constants.py": "_native", "_ascendcl.py": "acl"}
 SUPPORT = ROOT / "buildsupport"
 
 
@@ -119,7 +120,7 @@ def compile_extension(go, env, version):
         exports = ROOT / "pybuild" / "exports.map"
         ldflags += f" '-extldflags=-Wl,--wrap=pthread_create \"-Wl,--version-script={exports}\"'"  # hal/ownthread
     run(go, "build", "-buildmode=c-shared", "-buildvcs=false", "-trimpath", ldflags, "-o", OUTPUT.name, ".")
-    CONSTANTS.write_text(run(go, "run", "./bindings/constants", cwd=ROOT, GOOS="", GOARCH="") + "\n")
+    run(go, "run", "./bindings/constants", str(WORK), cwd=ROOT, GOOS="", GOARCH="")
 
 
 class GoExtension(build_ext):
@@ -142,7 +143,8 @@ class GoExtension(build_ext):
         for path in inputs():
             digest.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes())
         stamp = WORK / "stamp"
-        if not (OUTPUT.exists() and CONSTANTS.exists() and stamp.exists() and stamp.read_text() == digest.hexdigest()):
+        made = all(path.exists() for path in (OUTPUT, stamp, *(WORK / name for name in GENERATED)))
+        if not (made and stamp.read_text() == digest.hexdigest()):
             compile_extension(go, env, version)
             stamp.write_text(digest.hexdigest())
         # A process may have the old file mapped, and one that starts now must not see half of the new one.
@@ -156,7 +158,9 @@ class GoExtension(build_ext):
 
     def write_generated(self, package):
         stubs.write(package)
-        shutil.copyfile(CONSTANTS, package / "_native" / CONSTANTS.name)
+        for name, folder in GENERATED.items():
+            (package / folder).mkdir(exist_ok=True)
+            shutil.copyfile(WORK / name, package / folder / name)
 
 
 class WithSources(build_py):

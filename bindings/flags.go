@@ -9,6 +9,8 @@
 // built, so that no number or text stands in two languages.
 package bindings
 
+import "halstream/hal"
+
 // Bits of the flags that an event is created with. Bits from EventKindShift on are its [hal.EventKind].
 const (
 	EventTiming       = 1
@@ -18,6 +20,30 @@ const (
 	EventExternal     = 32
 	EventKindShift    = 8
 )
+
+// EventFlags returns the flags of an event with options.
+func EventFlags(o hal.EventOptions) int64 {
+	flags := int64(o.Kind) << EventKindShift
+	for bit, set := range map[int64]bool{EventTiming: o.Timing, EventBlockingSync: o.BlockingSync,
+		EventInterprocess: o.Interprocess, EventNotWaitable: o.NotWaitable, EventExternal: o.External} {
+		if set {
+			flags |= bit
+		}
+	}
+	return flags
+}
+
+// EventOptions returns the options of an event with flags.
+func EventOptions(flags int64) hal.EventOptions {
+	return hal.EventOptions{
+		Timing:       flags&EventTiming != 0,
+		BlockingSync: flags&EventBlockingSync != 0,
+		Interprocess: flags&EventInterprocess != 0,
+		NotWaitable:  flags&EventNotWaitable != 0,
+		External:     flags&EventExternal != 0,
+		Kind:         hal.EventKind(flags >> EventKindShift),
+	}
+}
 
 // Bits of the flags that a stream is created with.
 const (

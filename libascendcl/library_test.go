@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"halstream/bindings/ascendcl"
 	"halstream/bindings/waits"
 	"halstream/hal"
 	"halstream/hal/driver"
@@ -18,13 +19,13 @@ func TestN3_every_kind_of_error_has_a_code(t *testing.T) {
 			t.Errorf("errors of kind %v have the code %d", kind, code)
 		}
 	}
-	own := []kindCode{{driver.InvalidValue, contextReleaseError}}
-	if code := codeOf(driver.Errorf(driver.InvalidValue, "call", "text"), own); code != contextReleaseError {
-		t.Errorf("a function's own code is %d, not %d", code, contextReleaseError)
+	own := []kindCode{{driver.InvalidValue, ascendcl.ContextReleaseError}}
+	if code := codeOf(driver.Errorf(driver.InvalidValue, "call", "text"), own); code != ascendcl.ContextReleaseError {
+		t.Errorf("a function's own code is %d, not %d", code, ascendcl.ContextReleaseError)
 	}
-	wrapped := errors.Join(refuse(reportTimeout, "text"))
-	if code := codeOf(wrapped, own); code != reportTimeout {
-		t.Errorf("a refusal's code is %d, not %d", code, reportTimeout)
+	wrapped := errors.Join(refuse(ascendcl.ReportTimeout, "text"))
+	if code := codeOf(wrapped, own); code != ascendcl.ReportTimeout {
+		t.Errorf("a refusal's code is %d, not %d", code, ascendcl.ReportTimeout)
 	}
 	if code := codeOf(&hal.Error{Kind: driver.Capture, Code: 904}, nil); code != 107025 {
 		t.Errorf("an unjoined stream has the code %d, not 107025", code)

@@ -27,16 +27,7 @@ func EventNew(ordinal, flags int64) (id int64, err error) {
 	return insert(e), nil
 }
 
-func eventOptions(flags int64) hal.EventOptions {
-	return hal.EventOptions{
-		Timing:       flags&bindings.EventTiming != 0,
-		BlockingSync: flags&bindings.EventBlockingSync != 0,
-		Interprocess: flags&bindings.EventInterprocess != 0,
-		NotWaitable:  flags&bindings.EventNotWaitable != 0,
-		External:     flags&bindings.EventExternal != 0,
-		Kind:         hal.EventKind(flags >> bindings.EventKindShift),
-	}
-}
+var eventOptions = bindings.EventOptions
 
 // EventFlags returns the flags the event was made with.
 func EventFlags(id int64) (flags int64, err error) {
