@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"halstream/bindings/ascendcl"
+	"halstream/bindings/waits"
 	"halstream/hal"
 	"halstream/hal/driver"
 )
@@ -18,8 +19,9 @@ const most = 1 << 62
 // which may be the calling thread, it does so for a while only.
 func roomWait(rt *hal.Runtime) func(driver.Point) bool {
 	return func(p driver.Point) bool {
+		const slice = waits.HeldLimit / 20
 		for range 20 {
-			if p.Wait(100e6) {
+			if p.Wait(slice) {
 				return true
 			}
 			if !rt.AwaitsHost() {

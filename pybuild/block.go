@@ -3,6 +3,7 @@ package pybuild
 import (
 	"halstream/bindings"
 	"halstream/bindings/python"
+	"halstream/bindings/waits"
 	"halstream/hal"
 	"halstream/hal/bestfit"
 	"halstream/hal/driver"
@@ -51,7 +52,7 @@ func (w *roomWait) wait(p driver.Point) (done bool) {
 	}
 	limit := python.RoomLimit()
 	done, w.raised = python.Await(p, limit)
-	w.held = !done && limit == python.HeldLimit
+	w.held = !done && limit == waits.HeldLimit
 	return done
 }
 

@@ -5,6 +5,7 @@ import "C"
 
 import (
 	"halstream/bindings/threads"
+	"halstream/bindings/waits"
 	"halstream/hal"
 	"halstream/hal/driver"
 	"halstream/hal/stall"
@@ -29,14 +30,10 @@ func BeginWait(r *hal.Runtime, p driver.Point) *stall.Wait {
 // BlockedAt knows where the program enqueued what streams are blocked by.
 var BlockedAt = stall.NewSites(site)
 
-// HeldLimit bounds the wait for memory, in nanoseconds, while a stream waits for the host: for a gate, a value
-// or a record that may be the caller's to come. Another thread has so long.
-const HeldLimit = 2_000_000_000
-
 // RoomLimit returns for how long an allocation waits for memory that pending work still uses.
 func RoomLimit() int64 {
 	if r := Current(); BlockedAt.AnyGate() || r != nil && r.AwaitsHost() {
-		return HeldLimit
+		return waits.HeldLimit
 	}
 	return driver.Forever
 }

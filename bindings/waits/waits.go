@@ -8,6 +8,10 @@ import (
 	"halstream/hal/stall"
 )
 
+// HeldLimit bounds the wait of an allocation for memory, in nanoseconds, while a stream waits for the host: for a gate, a
+// value or a record that may be the caller's to come. Another thread has so long.
+const HeldLimit = 2_000_000_000
+
 // Deadline is the moment at which a limit ends; the zero value never comes. Waits that consist of several parts share
 // one.
 type Deadline struct{ at time.Time }
