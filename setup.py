@@ -33,7 +33,8 @@ from buildsupport.target import ABI3, defines, goos  # noqa: E402
 # "./...", which must not compile a package that needs Python.h.
 WORK = ROOT / "build" / os.environ.get("HALSTREAM_WORK", "_go")
 OUTPUT = WORK / "_halstream.abi3.so"
-CONSTANTS = WORK / "_constants.py"
+#: What bindings/constants writes -> where it is in the package.
+GENERATED = {"_constants.py": "_native", "_ascendcl.py": "acl"}
 SUPPORT = ROOT / "buildsupport"
 
 
@@ -41,7 +42,7 @@ def inputs():
     """Yield every file that the extension is made from."""
     yield from (ROOT / name for name in ("go.mod", "go.sum", "setup.py", "pyproject.toml"))
     yield from (SUPPORT / name for name in ("Python.h", "pybindgen.py", "stubs.py", "target.py"))
-    for folder in ("hal", "cuda", "ascend", "bindings", "pybuild"):
+    for folder in ("hal", "cuda", "ascend", "bindings", "capi", "pybuild"):
         for path in sorted((ROOT / folder).rglob("*")):
             if path.parent.name in ("fakecuda", "fakeacl"):
                 continue  # for tests: no part of a wheel
@@ -103,7 +104,8 @@ def compile_extension(go, env, version):
     shutil.rmtree(WORK, ignore_errors=True)
     WORK.mkdir(parents=True)
     # -std: gopy declares a type named bool, a keyword in C23.
-    include = [f"-I{path}" for path in (SUPPORT, ROOT / "pybuild", sysconfig.get_paths()["include"])]
+    own = (ROOT / name for name in ("pybuild", "bindings/python", "python/halstream/include"))
+    include = [f"-I{path}" for path in (SUPPORT, *own, sysconfig.get_paths()["include"])]
     cflags = [*include, *defines(), "-std=gnu17", "-O2"]
     names = ["-name=halstream", f"-output={WORK}", "halstream/pybuild"]
     run(tool("gopy"), "gen", "-no-make", "-dynamic-link=true", f"-vm={sys.executable}", *names, cwd=ROOT)
@@ -118,7 +120,7 @@ def compile_extension(go, env, version):
         exports = ROOT / "pybuild" / "exports.map"
         ldflags += f" '-extldflags=-Wl,--wrap=pthread_create \"-Wl,--version-script={exports}\"'"  # hal/ownthread
     run(go, "build", "-buildmode=c-shared", "-buildvcs=false", "-trimpath", ldflags, "-o", OUTPUT.name, ".")
-    CONSTANTS.write_text(run(go, "run", "./bindings/constants", cwd=ROOT, GOOS="", GOARCH="") + "\n")
+    run(go, "run", "./bindings/constants", str(WORK), cwd=ROOT, GOOS="", GOARCH="")
 
 
 class GoExtension(build_ext):
@@ -141,7 +143,8 @@ class GoExtension(build_ext):
         for path in inputs():
             digest.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes())
         stamp = WORK / "stamp"
-        if not (OUTPUT.exists() and CONSTANTS.exists() and stamp.exists() and stamp.read_text() == digest.hexdigest()):
+        made = all(path.exists() for path in (OUTPUT, stamp, *(WORK / name for name in GENERATED)))
+        if not (made and stamp.read_text() == digest.hexdigest()):
             compile_extension(go, env, version)
             stamp.write_text(digest.hexdigest())
         # A process may have the old file mapped, and one that starts now must not see half of the new one.
@@ -155,7 +158,9 @@ class GoExtension(build_ext):
 
     def write_generated(self, package):
         stubs.write(package)
-        shutil.copyfile(CONSTANTS, package / "_native" / CONSTANTS.name)
+        for name, folder in GENERATED.items():
+            (package / folder).mkdir(exist_ok=True)
+            shutil.copyfile(WORK / name, package / folder / name)
 
 
 class WithSources(build_py):

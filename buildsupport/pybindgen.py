@@ -26,7 +26,7 @@ HEAD = r"""
 #include "caller.h"
 #include "calls.h"
 #include "collected.h"
-#include "api.h"
+#include "halstream.h"
 #include "sites.h"
 
 /* Keep in step with errorPrefix and errorRecord in pybuild/records.go. */

@@ -9,6 +9,7 @@ import (
 	"time"
 	"unsafe"
 
+	"halstream/bindings/ascendcl"
 	"halstream/hal"
 	"halstream/hal/driver"
 )
@@ -84,7 +85,7 @@ func hsAclLaunchHostFunc(me C.uint32_t, handle, code, argument C.uintptr_t) C.in
 			drop(token)
 		}
 		return err
-	}, kindCode{driver.NotSubscribed, streamSubscribe})
+	}, kindCode{driver.NotSubscribed, ascendcl.StreamSubscribe})
 }
 
 // mostRanges is how many accesses a function may declare.
@@ -97,7 +98,7 @@ func hsAclLaunchDeclared(me C.uint32_t, handle, code, argument C.uintptr_t, rang
 		case code == 0:
 			return missing("the function")
 		case count > mostRanges:
-			return refuse(invalidParam, "a function has at most %d ranges, not %d", mostRanges, uint64(count))
+			return refuse(ascendcl.InvalidParam, "a function has at most %d ranges, not %d", mostRanges, uint64(count))
 		}
 		if err := s.UseRuntimeThreads(c.t); err != nil {
 			return err
@@ -119,7 +120,7 @@ func hsAclLaunchDeclared(me C.uint32_t, handle, code, argument C.uintptr_t, rang
 			drop(token)
 		}
 		return err
-	}, kindCode{driver.NotSubscribed, streamSubscribe})
+	}, kindCode{driver.NotSubscribed, ascendcl.StreamSubscribe})
 }
 
 //export hsAclHostAccess
@@ -222,7 +223,7 @@ func hsAclSubscribeReport(me C.uint32_t, thread C.uint64_t, handle C.uintptr_t) 
 	return on(me, handle, func(c *caller, s *stream) error {
 		defer forgetUnusedQueues() // where it fails
 		return s.Subscribe(c.t, queueOf(uint64(thread), true))
-	}, kindCode{driver.NotSubscribed, streamSubscribe}, kindCode{driver.WrongDevice, threadSubscribe})
+	}, kindCode{driver.NotSubscribed, ascendcl.StreamSubscribe}, kindCode{driver.WrongDevice, ascendcl.ThreadSubscribe})
 }
 
 //export hsAclUnSubscribeReport
@@ -230,11 +231,11 @@ func hsAclUnSubscribeReport(me C.uint32_t, thread C.uint64_t, handle C.uintptr_t
 	return on(me, handle, func(c *caller, s *stream) error {
 		q := queueOf(uint64(thread), false)
 		if q == nil {
-			return refuse(threadSubscribe, "thread %#x serves no stream", uint64(thread))
+			return refuse(ascendcl.ThreadSubscribe, "thread %#x serves no stream", uint64(thread))
 		}
 		defer forgetUnusedQueues()
 		return s.Unsubscribe(c.t, q)
-	}, kindCode{driver.NotSubscribed, streamSubscribe})
+	}, kindCode{driver.NotSubscribed, ascendcl.StreamSubscribe})
 }
 
 //export hsAclLaunchCallback
@@ -244,7 +245,7 @@ func hsAclLaunchCallback(me C.uint32_t, code, argument C.uintptr_t, block C.int3
 		case code == 0:
 			return missing("the function")
 		case block != 0 && block != 1:
-			return refuse(invalidParam, "the block type is 0 or 1, not %d", block)
+			return refuse(ascendcl.InvalidParam, "the block type is 0 or 1, not %d", block)
 		}
 		s, err := c.streamOf(handle)
 		if err != nil {
@@ -252,7 +253,7 @@ func hsAclLaunchCallback(me C.uint32_t, code, argument C.uintptr_t, block C.int3
 		}
 		q := s.ReportQueue()
 		if q == nil {
-			return refuse(noCallback, "no thread is subscribed to the reports of this stream; call aclrtSubscribeReport")
+			return refuse(ascendcl.NoCallback, "no thread is subscribed to the reports of this stream; call aclrtSubscribeReport")
 		}
 		token := keep(function{code: code, argument: argument})
 		if err = s.Report(c.t, q, token, block == 1, hal.Accesses{}); err != nil {
@@ -270,11 +271,11 @@ func hsAclNextReport(me C.uint32_t, ms C.int32_t, ran C.int, code, argument *C.u
 	return call(me, func(c *caller) error {
 		*code = 0
 		if ms < -1 || ms == 0 {
-			return refuse(invalidParam, "the time limit is -1 or more than 0 milliseconds, not %d", ms)
+			return refuse(ascendcl.InvalidParam, "the time limit is -1 or more than 0 milliseconds, not %d", ms)
 		}
 		q := queueOf(c.ident, false)
 		if q == nil {
-			return refuse(threadSubscribe, "this thread is subscribed to no stream")
+			return refuse(ascendcl.ThreadSubscribe, "this thread is subscribed to no stream")
 		}
 		if ran != 0 {
 			c.endReport()
@@ -296,7 +297,7 @@ func hsAclNextReport(me C.uint32_t, ms C.int32_t, ran C.int, code, argument *C.u
 			case task.Token == 0:
 				forgetUnusedQueues()
 				if ran == 0 {
-					return refuse(reportTimeout, "no callback came within %d ms", ms)
+					return refuse(ascendcl.ReportTimeout, "no callback came within %d ms", ms)
 				}
 				return nil
 			case task.Drop:

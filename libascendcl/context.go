@@ -6,6 +6,7 @@ import "C"
 import (
 	"sync"
 
+	"halstream/bindings/ascendcl"
 	"halstream/hal"
 	"halstream/hal/driver"
 )
@@ -117,7 +118,7 @@ func named(handle C.uintptr_t) (*context, error) {
 	if c, ok := find(uintptr(handle)).(*context); ok {
 		return c, nil
 	}
-	return nil, refuse(invalidHandle, "no context has the handle %#x", handle)
+	return nil, refuse(ascendcl.InvalidHandle, "no context has the handle %#x", handle)
 }
 
 //export hsAclDestroyContext
@@ -131,7 +132,7 @@ func hsAclDestroyContext(me C.uint32_t, handle C.uintptr_t) C.int {
 			return err
 		}
 		return finish(c.t, found.Context)
-	}, kindCode{driver.InvalidValue, contextNull})
+	}, kindCode{driver.InvalidValue, ascendcl.ContextNull})
 }
 
 //export hsAclSetCurrentContext

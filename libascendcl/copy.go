@@ -9,6 +9,7 @@ import (
 	"errors"
 	"unsafe"
 
+	"halstream/bindings/ascendcl"
 	"halstream/hal"
 	"halstream/hal/driver"
 )
@@ -26,13 +27,13 @@ func (k *copyOf) check() error {
 		return missing("the target")
 	case k.src == 0:
 		return missing("the source")
-	case k.kind < C.ACL_MEMCPY_HOST_TO_HOST || k.kind > C.ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE:
-		return refuse(invalidParam, "there is no kind of copy %d", k.kind)
+	case !ascendcl.CopyKindExists(int32(k.kind)):
+		return refuse(ascendcl.InvalidParam, "there is no kind of copy %d", k.kind)
 	case k.width > k.dstMax:
-		return refuse(paramInvalid, "%d bytes do not fit a target of %d", k.width, k.dstMax)
+		return refuse(ascendcl.ParamInvalid, "%d bytes do not fit a target of %d", k.width, k.dstMax)
 	case k.height > 0 && max(k.dpitch, k.spitch) >= (1<<63)/k.height:
 		// The rows could not be in any memory, and the sizes would not fit 64 bits.
-		return refuse(paramInvalid, "%d rows at this pitch fit no memory", k.height)
+		return refuse(ascendcl.ParamInvalid, "%d rows at this pitch fit no memory", k.height)
 	}
 	return nil
 }
@@ -49,22 +50,11 @@ func (k *copyOf) directed() (hal.MemoryKind, error) {
 		return 0, err
 	}
 	from, to := source == hal.DeviceMemory, target == hal.DeviceMemory
-	wantFrom, wantTo := from, to
-	switch k.kind {
-	case C.ACL_MEMCPY_HOST_TO_HOST:
-		wantFrom, wantTo = false, false
-	case C.ACL_MEMCPY_HOST_TO_DEVICE, C.ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE:
-		wantFrom, wantTo = false, true
-	case C.ACL_MEMCPY_DEVICE_TO_HOST:
-		wantFrom, wantTo = true, false
-	case C.ACL_MEMCPY_DEVICE_TO_DEVICE:
-		wantFrom, wantTo = true, true
-	}
-	if wantFrom != from || wantTo != to {
-		return 0, refuse(paramInvalid, "kind %d is another direction than from %s to %s memory", k.kind, source, target)
+	if wantFrom, wantTo, any := ascendcl.CopyEnds(int32(k.kind)); !any && (wantFrom != from || wantTo != to) {
+		return 0, refuse(ascendcl.ParamInvalid, "kind %d is another direction than from %s to %s memory", k.kind, source, target)
 	}
 	if !from && !to {
-		return 0, refuse(featureNotSupported, "a stream does not copy from host to host; use aclrtMemcpy")
+		return 0, refuse(ascendcl.FeatureNotSupported, "a stream does not copy from host to host; use aclrtMemcpy")
 	}
 	return source, nil
 }
@@ -103,20 +93,20 @@ func (c *caller) aside(f func(s *hal.Stream) error) error {
 		return err
 	}
 	done, err := s.Synchronize(c.t, driver.Forever)
-	return waited(done, err, streamSyncTimeout, s.Device(), -1)
+	return waited(done, err, ascendcl.StreamSyncTimeout, s.Device(), -1)
 }
 
 // inCapture is the error of an asynchronous copy: in a capture one of pageable memory is refused as what blocks the host is.
 func inCapture(err error) error {
 	var e *hal.Error
 	if errors.As(err, &e) && e.Kind == driver.Capture && e.Code == 900 {
-		return refuse(captureNotSupported, "%v", err)
+		return refuse(ascendcl.CaptureNotSupported, "%v", err)
 	}
 	return err
 }
 
 // unsafeInCapture is the code of a call that a capture refuses because the host would wait.
-var unsafeInCapture = kindCode{driver.Capture, captureNotSupported}
+var unsafeInCapture = kindCode{driver.Capture, ascendcl.CaptureNotSupported}
 
 //export hsAclMemcpy
 func hsAclMemcpy(me C.uint32_t, dst, dstMax, src, count C.uint64_t, kind C.int32_t) C.int {
@@ -222,7 +212,7 @@ func fits(address C.uintptr_t, room, count C.uint64_t) error {
 	case address == 0:
 		return missing("the pointer")
 	case count > room:
-		return refuse(paramInvalid, "%d bytes do not fit memory of %d", count, room)
+		return refuse(ascendcl.ParamInvalid, "%d bytes do not fit memory of %d", count, room)
 	}
 	return nil
 }

@@ -9,8 +9,9 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
-	"time"
 
+	"halstream/bindings/ascendcl"
+	"halstream/bindings/waits"
 	"halstream/hal"
 	"halstream/hal/driver"
 )
@@ -38,7 +39,7 @@ func hsAclResetDevice(me C.uint32_t, ordinal C.int32_t, force C.int) C.int {
 			return err
 		}
 		return finish(c.t, released)
-	}, kindCode{driver.InvalidValue, contextReleaseError})
+	}, kindCode{driver.InvalidValue, ascendcl.ContextReleaseError})
 }
 
 //export hsAclGetDevice
@@ -73,7 +74,7 @@ func hsAclGetDeviceCount(me C.uint32_t, count *C.uint32_t) C.int {
 func hsAclSetTsDevice(me C.uint32_t, ts C.int32_t) C.int {
 	return call(me, func(c *caller) error {
 		if ts != C.ACL_TS_ID_AICORE && ts != C.ACL_TS_ID_AIVECTOR {
-			return refuse(paramInvalid, "there is no task scheduler %d", ts)
+			return refuse(ascendcl.ParamInvalid, "there is no task scheduler %d", ts)
 		}
 		_, err := c.t.Context()
 		return err
@@ -98,11 +99,11 @@ func hsAclSynchronizeDevice(me C.uint32_t, ms C.int32_t) C.int {
 		if err != nil {
 			return err
 		}
-		return c.wait(d.Runtime(), p, limit, streamSyncTimeout, func(done bool) error {
+		return c.wait(d.Runtime(), p, limit, ascendcl.StreamSyncTimeout, func(done bool) error {
 			if aborts.Load() != before {
 				return abortedError(d)
 			}
-			return waited(done, nil, streamSyncTimeout, d, ms)
+			return waited(done, nil, ascendcl.StreamSyncTimeout, d, ms)
 		})
 	})
 }
@@ -133,7 +134,7 @@ func abortsOf(d *hal.Device) *atomic.Uint64 {
 }
 
 func abortedError(d *hal.Device) error {
-	return refuse(deviceTaskAbort, "the work of device %d was aborted meanwhile", d.Ordinal())
+	return refuse(ascendcl.DeviceTaskAbort, "the work of device %d was aborted meanwhile", d.Ordinal())
 }
 
 //export hsAclDeviceTaskAbort
@@ -158,12 +159,12 @@ func hsAclDeviceTaskAbort(me C.uint32_t, ordinal C.int32_t, ms C.uint32_t) C.int
 		}
 		limit := abortLimit(ms)
 		then := func(done bool) error {
-			return waited(done, d.Lost(), abortTimeout, d, C.int32_t(limit/1e6))
+			return waited(done, d.Lost(), ascendcl.AbortTimeout, d, C.int32_t(limit/1e6))
 		}
 		if ms != 0 {
 			return then(p.Wait(limit))
 		}
-		return c.waitUntil(time.Now().Add(time.Duration(limit)), d.Runtime(), p, abortTimeout, then)
+		return c.waitUntil(waits.After(limit), d.Runtime(), p, ascendcl.AbortTimeout, then)
 	})
 }
 
@@ -201,7 +202,7 @@ func hsAclGetDeviceInfo(me C.uint32_t, ordinal C.uint32_t, attribute C.int32_t, 
 			C.ACL_DEV_ATTR_L2_CACHE_SIZE, C.ACL_DEV_ATTR_IS_VIRTUAL, C.ACL_DEV_ATTR_NPU_ARCH:
 			*value = 0 // only an Ascend chip has any
 		default:
-			return refuse(paramInvalid, "there is no attribute %d", attribute)
+			return refuse(ascendcl.ParamInvalid, "there is no attribute %d", attribute)
 		}
 		return nil
 	})
@@ -265,7 +266,7 @@ func needNoPermission(d *hal.Device) bool { return d.Runtime().Name() == "host" 
 func hsAclDevicePeerAccess(me C.uint32_t, peer C.int32_t, flags C.uint32_t, enable C.int) C.int {
 	return call(me, func(c *caller) error {
 		if flags != 0 {
-			return refuse(paramInvalid, "the flags are 0, not %#x", flags)
+			return refuse(ascendcl.ParamInvalid, "the flags are 0, not %#x", flags)
 		}
 		now, err := c.t.Context()
 		if err != nil {
@@ -281,7 +282,7 @@ func hsAclDevicePeerAccess(me C.uint32_t, peer C.int32_t, flags C.uint32_t, enab
 			return err
 		}
 		if !yes {
-			return refuse(paramInvalid, "device %d is no peer of device %d", peer, here.Ordinal())
+			return refuse(ascendcl.ParamInvalid, "device %d is no peer of device %d", peer, here.Ordinal())
 		}
 		if enable == 0 || needNoPermission(here) {
 			return nil
@@ -311,7 +312,7 @@ func hsAclGetDeviceCapability(me C.uint32_t, ordinal, feature C.int32_t, value *
 			return missing("the value")
 		}
 		if feature != C.ACL_FEATURE_TSCPU_TASK_UPDATE_SUPPORT_AIC_AIV && feature != C.ACL_FEATURE_SYSTEM_MEMQ_EVENT_CROSS_DEV {
-			return refuse(paramInvalid, "there is no feature %d", feature)
+			return refuse(ascendcl.ParamInvalid, "there is no feature %d", feature)
 		}
 		_, err := device(ordinal)
 		if err == nil {
@@ -365,7 +366,7 @@ func hsAclNoBus(me C.uint32_t, ordinal C.int32_t) C.int {
 		if _, err := device(ordinal); err != nil {
 			return err
 		}
-		return refuse(featureNotSupported, "devices are on no PCI bus here")
+		return refuse(ascendcl.FeatureNotSupported, "devices are on no PCI bus here")
 	})
 }
 
@@ -376,7 +377,7 @@ func hsAclGetResInCurrentThread(me C.uint32_t, kind C.int32_t, value *C.uint32_t
 			return missing("the value")
 		}
 		if kind != C.ACL_RT_DEV_RES_CUBE_CORE && kind != C.ACL_RT_DEV_RES_VECTOR_CORE {
-			return refuse(paramInvalid, "there is no resource %d", kind)
+			return refuse(ascendcl.ParamInvalid, "there is no resource %d", kind)
 		}
 		_, err := c.t.Context()
 		if err == nil {

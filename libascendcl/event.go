@@ -4,18 +4,9 @@ package main
 import "C"
 
 import (
+	"halstream/bindings/ascendcl"
 	"halstream/hal"
 	"halstream/hal/driver"
-)
-
-const (
-	// mostEvents is how many numbers of events an Ascend A2 or A3 device has.
-	mostEvents = 65536
-
-	unnamedFlag = 0x4 // has no name in the headers, and makes an event waitable
-	commonFlags = C.ACL_EVENT_SYNC | C.ACL_EVENT_CAPTURE_STREAM_PROGRESS | unnamedFlag | C.ACL_EVENT_TIME_LINE
-	// defaultFlags are those of aclrtCreateEvent: everything but the SYNC bit.
-	defaultFlags = commonFlags &^ C.ACL_EVENT_SYNC
 )
 
 // event is an event of the program; ex is true for the newer kind.
@@ -33,7 +24,7 @@ func eventOf(handle C.uintptr_t) (*event, error) {
 	if e, ok := find(uintptr(handle)).(*event); ok {
 		return e, nil
 	}
-	return nil, refuse(invalidHandle, "no event has the handle %#x; it was destroyed, or is no event", handle)
+	return nil, refuse(ascendcl.InvalidHandle, "no event has the handle %#x; it was destroyed, or is no event", handle)
 }
 
 // newEvent makes an event of the current context's device.
@@ -42,19 +33,8 @@ func (c *caller) newEvent(flags uint32, ex bool) (*event, error) {
 	if err != nil {
 		return nil, err
 	}
-	kind := hal.Standard
-	if !ex {
-		kind = hal.Recorded
-		if flags&(C.ACL_EVENT_SYNC|C.ACL_EVENT_EXTERNAL) != 0 {
-			kind = hal.Future
-		}
-	}
 	d := now.Device()
-	made, err := d.Runtime().NewEvent(c.t, d, hal.EventOptions{
-		Kind:        kind,
-		Timing:      flags&C.ACL_EVENT_TIME_LINE != 0,
-		NotWaitable: flags&(C.ACL_EVENT_SYNC|unnamedFlag|C.ACL_EVENT_EXTERNAL) == 0,
-	})
+	made, err := d.Runtime().NewEvent(c.t, d, ascendcl.EventOptions(flags, ex))
 	if err != nil {
 		return nil, err
 	}
@@ -74,23 +54,17 @@ func hsAclCreateEvent(me C.uint32_t, handle *C.uintptr_t, kind C.int, flag C.uin
 		if handle == nil {
 			return missing("the event")
 		}
-		flags := uint32(flag)
-		alone := false
-		switch kind {
-		case plainEvent:
-			flags = defaultFlags
-		case flagEvent:
-			alone = flags == C.ACL_EVENT_DEVICE_USE_ONLY || flags == C.ACL_EVENT_EXTERNAL
-		case exEvent:
-			alone = flags == C.ACL_EVENT_IPC
+		flags, ex := uint32(flag), kind == exEvent
+		if kind == plainEvent {
+			flags = ascendcl.DefaultEventFlags
 		}
-		if !alone && (flags == 0 || flags&^commonFlags != 0) {
-			return refuse(paramInvalid, "an event is made with bits of 0xf, or with one that stands alone, not %#x", flags)
+		if !ascendcl.EventFlagsExist(flags, ex) {
+			return refuse(ascendcl.ParamInvalid, "an event is made with bits of 0xf, or with one that stands alone, not %#x", flags)
 		}
-		if kind == exEvent && alone {
-			return refuse(featureNotSupported, "events between processes are not built yet")
+		if ex && flags == C.ACL_EVENT_IPC {
+			return refuse(ascendcl.FeatureNotSupported, "events between processes are not built yet")
 		}
-		made, err := c.newEvent(flags, kind == exEvent)
+		made, err := c.newEvent(flags, ex)
 		if err == nil {
 			*handle = C.uintptr_t(add(made))
 		}
@@ -112,15 +86,15 @@ func marked(me C.uint32_t, handle C.uintptr_t, f func(c *caller, e *event) error
 // no refuses what an event for captures, or with ex one of the newer kind, cannot do.
 func (e *event) no(ex bool, what string) error {
 	if e.flags&C.ACL_EVENT_EXTERNAL != 0 || ex && e.ex {
-		return refuse(featureNotSupported, "an event made with flag %#x cannot %s", e.flags, what)
+		return refuse(ascendcl.FeatureNotSupported, "an event made with flag %#x cannot %s", e.flags, what)
 	}
 	return nil
 }
 
 // capturable refuses what a capture cannot order by: events of the older kind, and those that no stream can wait for.
 func (e *event) capturable(s *stream) error {
-	if s.CaptureID() != 0 && (!e.ex || e.flags&(C.ACL_EVENT_SYNC|unnamedFlag) == 0) {
-		return refuse(featureNotSupported, "the stream captures, where events are those of aclrtCreateEventExWithFlag "+
+	if s.CaptureID() != 0 && !ascendcl.Capturable(e.flags, e.ex) {
+		return refuse(ascendcl.FeatureNotSupported, "the stream captures, where events are those of aclrtCreateEventExWithFlag "+
 			"with ACL_EVENT_SYNC; this one is of another kind")
 	}
 	return nil
@@ -165,7 +139,7 @@ func hsAclResetEvent(me C.uint32_t, marker, handle C.uintptr_t) C.int {
 		if err != nil {
 			return err
 		}
-		if !e.ex && e.flags == defaultFlags {
+		if !e.ex && e.flags == ascendcl.DefaultEventFlags {
 			return s.Nop(c.t) // needs no reset; an enqueue is what checks the context
 		}
 		return s.Reset(c.t, e.Event)
@@ -235,10 +209,10 @@ func hsAclSynchronizeEvent(me C.uint32_t, handle C.uintptr_t, ms C.int32_t) C.in
 		if err != nil {
 			return err
 		}
-		return c.wait(e.Runtime(), p, limit, eventSyncTimeout, func(done bool) error {
-			return waited(done, nil, eventSyncTimeout, e.Device(), ms)
-		}, kindCode{driver.Timeout, eventSyncTimeout})
-	}, kindCode{driver.Timeout, eventSyncTimeout})
+		return c.wait(e.Runtime(), p, limit, ascendcl.EventSyncTimeout, func(done bool) error {
+			return waited(done, nil, ascendcl.EventSyncTimeout, e.Device(), ms)
+		}, kindCode{driver.Timeout, ascendcl.EventSyncTimeout})
+	}, kindCode{driver.Timeout, ascendcl.EventSyncTimeout})
 }
 
 //export hsAclEventElapsedTime
@@ -288,8 +262,8 @@ func hsAclGetEventId(me C.uint32_t, handle C.uintptr_t, id *C.uint32_t) C.int {
 		if id == nil {
 			return missing("the number")
 		}
-		if e.flags&(C.ACL_EVENT_SYNC|unnamedFlag) == 0 {
-			return refuse(internalError, "an event made with flag %#x has no number", e.flags)
+		if e.flags&ascendcl.WaitableEventFlags == 0 {
+			return refuse(ascendcl.InternalError, "an event made with flag %#x has no number", e.flags)
 		}
 		*id = C.uint32_t(e.ID())
 		return nil
@@ -306,7 +280,7 @@ func hsAclGetEventAvailNum(me C.uint32_t, count *C.uint32_t) C.int {
 		if err != nil {
 			return err
 		}
-		n := mostEvents
+		n := ascendcl.MostEvents
 		each(func(_ uintptr, is any) {
 			if e, ok := is.(*event); ok && e.Device() == now.Device() {
 				n--
@@ -324,10 +298,10 @@ func hsAclExternal(me C.uint32_t, handle C.uintptr_t) C.int {
 	return on(me, handle, func(c *caller, s *stream) error {
 		state, err := s.IsCapturing(c.t)
 		if err == nil && state == hal.NotCapturing {
-			err = refuse(notCaptured, "the stream does not capture; the flag is for captures")
+			err = refuse(ascendcl.NotCaptured, "the stream does not capture; the flag is for captures")
 		}
 		if err == nil {
-			err = refuse(featureNotSupported, "captures have no external events here")
+			err = refuse(ascendcl.FeatureNotSupported, "captures have no external events here")
 		}
 		return err
 	})

@@ -14,16 +14,14 @@ package main
 import "C"
 
 import (
-	"os"
 	"runtime"
 	"runtime/debug"
-	"strconv"
 	"sync"
 	"sync/atomic"
 
+	"halstream/bindings"
 	_ "halstream/cuda" // registers itself
 	"halstream/hal"
-	"halstream/hal/driver"
 )
 
 func main() {}
@@ -51,20 +49,7 @@ func inUse() (*hal.Runtime, error) {
 	if rt := opened.rt.Load(); rt != nil {
 		return rt, nil
 	}
-	name := os.Getenv("HALSTREAM_BACKEND")
-	if name == "" {
-		name = "auto"
-	}
-	limit := 32
-	if text := os.Getenv("HALSTREAM_HOST_THREADS"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > 4096 {
-			return nil, driver.Errorf(driver.InvalidValue, "open backend",
-				"HALSTREAM_HOST_THREADS is %q; give a whole number from 1 to 4096", text)
-		}
-		limit = n
-	}
-	rt, err := hal.OpenBackend(name, limit)
+	rt, err := bindings.Open(bindings.BackendName(), "open backend")
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"halstream/bindings/ascendcl"
+	"halstream/bindings/waits"
 	"halstream/hal"
 	"halstream/hal/driver"
 	"halstream/hal/stall"
@@ -17,13 +19,13 @@ func TestN3_every_kind_of_error_has_a_code(t *testing.T) {
 			t.Errorf("errors of kind %v have the code %d", kind, code)
 		}
 	}
-	own := []kindCode{{driver.InvalidValue, contextReleaseError}}
-	if code := codeOf(driver.Errorf(driver.InvalidValue, "call", "text"), own); code != contextReleaseError {
-		t.Errorf("a function's own code is %d, not %d", code, contextReleaseError)
+	own := []kindCode{{driver.InvalidValue, ascendcl.ContextReleaseError}}
+	if code := codeOf(driver.Errorf(driver.InvalidValue, "call", "text"), own); code != ascendcl.ContextReleaseError {
+		t.Errorf("a function's own code is %d, not %d", code, ascendcl.ContextReleaseError)
 	}
-	wrapped := errors.Join(refuse(reportTimeout, "text"))
-	if code := codeOf(wrapped, own); code != reportTimeout {
-		t.Errorf("a refusal's code is %d, not %d", code, reportTimeout)
+	wrapped := errors.Join(refuse(ascendcl.ReportTimeout, "text"))
+	if code := codeOf(wrapped, own); code != ascendcl.ReportTimeout {
+		t.Errorf("a refusal's code is %d, not %d", code, ascendcl.ReportTimeout)
 	}
 	if code := codeOf(&hal.Error{Kind: driver.Capture, Code: 904}, nil); code != 107025 {
 		t.Errorf("an unjoined stream has the code %d, not 107025", code)
@@ -47,7 +49,7 @@ func TestN16_a_wait_that_may_end_ends_with_its_limit(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer rt.Close()
-	w := &waiting{rt: rt, p: never{}, until: time.Now()}
+	w := &waiting{rt: rt, p: never{}, end: waits.After(0)}
 	if done, text := w.await(1); done || text != "" {
 		t.Errorf("the wait was done (%v), or reported: %s", done, text)
 	}
@@ -123,15 +125,13 @@ func TestN16_a_report_leaves_out_a_thread_that_has_ended(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	before := callers.list.Load()
-	defer callers.list.Store(before)
-	callers.list.Store(&[]*caller{nil, {t: me}, nil})
-	for _, thread := range []uint64{1, 2} {
-		defer waits.Begin(rt, stall.Waiter{Thread: thread, Point: point}).End()
+	number, _ := callers.Enter(&caller{t: me})
+	for _, thread := range []uint64{uint64(number), 1000} {
+		defer blocked.Begin(rt, stall.Waiter{Thread: thread, Point: point}).End()
 	}
 	l := picture(rt)
-	if len(l.Blocked) != 1 || l.Blocked[0].Thread != 1 {
-		t.Errorf("thread 1 waits, and thread 2 has ended, not %v", l.Blocked)
+	if len(l.Blocked) != 1 || l.Blocked[0].Thread != uint64(number) {
+		t.Errorf("thread %d waits, and thread 1000 has ended, not %v", number, l.Blocked)
 	}
-	l.judge(1)
+	l.judge(uint64(number))
 }

@@ -6,12 +6,11 @@ import "C"
 import (
 	"os"
 
+	"halstream/bindings/ascendcl"
+	"halstream/bindings/waits"
 	"halstream/hal"
 	"halstream/hal/driver"
 )
-
-// joinedPolicies may be joined to a policy of allocations.
-const joinedPolicies = C.ACL_MEM_TYPE_LOW_BAND_WIDTH | C.ACL_MEM_TYPE_HIGH_BAND_WIDTH | C.ACL_MEM_ACCESS_USER_SPACE_READONLY
 
 // most is more than any memory has.
 const most = 1 << 62
@@ -20,8 +19,9 @@ const most = 1 << 62
 // which may be the calling thread, it does so for a while only.
 func roomWait(rt *hal.Runtime) func(driver.Point) bool {
 	return func(p driver.Point) bool {
+		const slice = waits.HeldLimit / 20
 		for range 20 {
-			if p.Wait(100e6) {
+			if p.Wait(slice) {
 				return true
 			}
 			if !rt.AwaitsHost() {
@@ -39,10 +39,10 @@ func hsAclMalloc(me C.uint32_t, address *C.uintptr_t, size C.uint64_t, policy C.
 		case address == nil:
 			return missing("the pointer")
 		case size == 0:
-			return refuse(invalidParam, "the size is 0; ask for one byte or more")
+			return refuse(ascendcl.InvalidParam, "the size is 0; ask for one byte or more")
 		}
-		if kind := policy &^ joinedPolicies; kind < 0 || kind > C.ACL_MEM_MALLOC_HUGE1G_ONLY_P2P {
-			return refuse(paramInvalid, "there is no allocation policy %#x", policy)
+		if !ascendcl.PolicyExists(int32(policy)) {
+			return refuse(ascendcl.ParamInvalid, "there is no allocation policy %#x", policy)
 		}
 		now, err := c.t.Context()
 		if err != nil {
@@ -64,7 +64,7 @@ func hsAclMallocHost(me C.uint32_t, address *C.uintptr_t, size C.uint64_t) C.int
 		case address == nil:
 			return missing("the pointer")
 		case size == 0:
-			return refuse(invalidParam, "the size is 0; ask for one byte or more")
+			return refuse(ascendcl.InvalidParam, "the size is 0; ask for one byte or more")
 		}
 		now, err := c.t.Context()
 		if err != nil {
@@ -92,12 +92,12 @@ func free(me C.uint32_t, address C.uintptr_t, wait bool, give func(c *caller, rt
 		d := now.Device()
 		if wait {
 			done, err := d.Synchronize(c.t, driver.Forever)
-			if err := waited(done, err, streamSyncTimeout, d, -1); err != nil {
+			if err := waited(done, err, ascendcl.StreamSyncTimeout, d, -1); err != nil {
 				return err
 			}
 		}
 		return give(c, d.Runtime())
-	}, kindCode{driver.NotReady, memoryFree})
+	}, kindCode{driver.NotReady, ascendcl.MemoryFree})
 }
 
 //export hsAclFree
@@ -125,7 +125,7 @@ func hsAclGetMemInfo(me C.uint32_t, attribute C.int32_t, free, total *C.size_t) 
 			return err
 		}
 		if attribute < C.ACL_DDR_MEM || attribute > C.ACL_MEM_P2P_HUGE1G {
-			return refuse(paramInvalid, "there is no memory attribute %d", attribute)
+			return refuse(ascendcl.ParamInvalid, "there is no memory attribute %d", attribute)
 		}
 		f, t, err := now.Device().MemoryInfo()
 		if err == nil {
@@ -177,7 +177,7 @@ func kindAt(address C.uintptr_t) (hal.MemoryKind, error) {
 func hsAclHostRegister(me C.uint32_t, address C.uintptr_t, size C.uint64_t, supported C.int) C.int {
 	return call(me, func(c *caller) error {
 		if supported == 0 {
-			return refuse(featureNotSupported, "memory cannot be registered this way; map it")
+			return refuse(ascendcl.FeatureNotSupported, "memory cannot be registered this way; map it")
 		}
 		now, err := c.t.Context()
 		if err != nil {
@@ -188,7 +188,7 @@ func hsAclHostRegister(me C.uint32_t, address C.uintptr_t, size C.uint64_t, supp
 		}
 		if kind, err := kindAt(address); err != nil || kind == hal.Pinned {
 			if err == nil {
-				err = refuse(hostMemoryRegistered, "%#x is pinned already", address)
+				err = refuse(ascendcl.HostMemoryRegistered, "%#x is pinned already", address)
 			}
 			return err
 		}
@@ -207,7 +207,7 @@ func hsAclHostUnregister(me C.uint32_t, address C.uintptr_t) C.int {
 			return err
 		}
 		return rt.UnregisterHost(c.t, uint64(address))
-	}, kindCode{driver.InvalidValue, hostMemoryNotRegister}, kindCode{driver.NotReady, memoryFree})
+	}, kindCode{driver.InvalidValue, ascendcl.HostMemoryNotRegister}, kindCode{driver.NotReady, ascendcl.MemoryFree})
 }
 
 //export hsAclHostGetDevicePointer
@@ -215,13 +215,13 @@ func hsAclHostGetDevicePointer(me C.uint32_t, address C.uintptr_t, result *C.uin
 	return call(me, func(*caller) error {
 		switch {
 		case flag != 0:
-			return refuse(paramInvalid, "the flag is 0, not %#x", flag)
+			return refuse(ascendcl.ParamInvalid, "the flag is 0, not %#x", flag)
 		case address == 0 || result == nil:
 			return missing("the pointer")
 		}
 		kind, err := kindAt(address)
 		if err == nil && kind != hal.Pinned {
-			err = refuse(hostMemoryNotRegister, "%#x is not pinned", address)
+			err = refuse(ascendcl.HostMemoryNotRegister, "%#x is not pinned", address)
 		}
 		if err == nil {
 			*result = address
@@ -252,12 +252,12 @@ func hsAclValue(me C.uint32_t, address C.uintptr_t, value C.uint64_t, flag C.uin
 		}
 		if write != 0 {
 			if flag != 0 {
-				return refuse(paramInvalid, "the flag is 0, not %#x", flag)
+				return refuse(ascendcl.ParamInvalid, "the flag is 0, not %#x", flag)
 			}
 			return s.WriteValue(c.t, uint64(address), uint64(value))
 		}
 		if flag >= C.uint32_t(driver.Conditions) {
-			return refuse(paramInvalid, "there is no condition %d", flag)
+			return refuse(ascendcl.ParamInvalid, "there is no condition %d", flag)
 		}
 		return s.WaitValue(c.t, uint64(address), uint64(value), driver.Condition(flag))
 	})

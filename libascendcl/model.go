@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"halstream/bindings/ascendcl"
+	"halstream/bindings/records"
 	"halstream/hal"
 	"halstream/hal/driver"
 )
@@ -72,9 +74,9 @@ func recordedOf(handle C.uintptr_t) (*captureGraph, error) {
 		if made := r.made.Load(); made != nil {
 			return made, nil
 		}
-		return nil, refuse(modelCaptured, "the capture of the model %#x has not ended", handle)
+		return nil, refuse(ascendcl.ModelCaptured, "the capture of the model %#x has not ended", handle)
 	}
-	return nil, refuse(invalidHandle, "no model has the handle %#x", handle)
+	return nil, refuse(ascendcl.InvalidHandle, "no model has the handle %#x", handle)
 }
 
 //export hsAclCaptureBegin
@@ -82,9 +84,9 @@ func hsAclCaptureBegin(me C.uint32_t, handle C.uintptr_t, mode C.int32_t) C.int 
 	return on(me, handle, func(c *caller, s *stream) error {
 		switch {
 		case mode < 0 || mode > C.ACL_MODEL_RI_CAPTURE_MODE_RELAXED:
-			return refuse(paramInvalid, "there is no mode %d", mode)
+			return refuse(ascendcl.ParamInvalid, "there is no mode %d", mode)
 		case s.standing:
-			return refuse(byRule[906], "the default stream cannot capture; use another stream")
+			return refuse(ascendcl.ByRule[906], "the default stream cannot capture; use another stream")
 		}
 		return s.BeginCapture(c.t, hal.CaptureMode(mode))
 	})
@@ -101,7 +103,7 @@ func hsAclCaptureEnd(me C.uint32_t, handle C.uintptr_t, model *C.uintptr_t) C.in
 			return err
 		}
 		if state == hal.NotCapturing {
-			return refuse(notCaptured, "the stream does not capture; call aclmdlRICaptureBegin first")
+			return refuse(ascendcl.NotCaptured, "the stream does not capture; call aclmdlRICaptureBegin first")
 		}
 		capture := s.CaptureID()
 		g, err := s.EndCapture(c.t)
@@ -154,7 +156,7 @@ func hsAclCaptureThreadExchangeMode(me C.uint32_t, mode *C.int32_t) C.int {
 			return missing("the mode")
 		}
 		if *mode < 0 || *mode > C.ACL_MODEL_RI_CAPTURE_MODE_RELAXED {
-			return refuse(paramInvalid, "there is no mode %d", *mode)
+			return refuse(ascendcl.ParamInvalid, "there is no mode %d", *mode)
 		}
 		before, err := c.t.ExchangeCaptureMode(hal.CaptureMode(*mode))
 		if err == nil {
@@ -197,8 +199,8 @@ func hsAclExecute(me C.uint32_t, model C.uintptr_t, ms C.int32_t) C.int {
 		if err := r.exec.Launch(c.t, s); err != nil {
 			return err
 		}
-		return c.synchronize(s, limit, ms, func(err error) error { return err }, kindCode{driver.Timeout, streamSyncTimeout})
-	}, kindCode{driver.Timeout, streamSyncTimeout})
+		return c.synchronize(s, limit, ms, func(err error) error { return err }, kindCode{driver.Timeout, ascendcl.StreamSyncTimeout})
+	}, kindCode{driver.Timeout, ascendcl.StreamSyncTimeout})
 }
 
 //export hsAclDestroyModel
@@ -262,7 +264,7 @@ func hsAclModelGetName(me C.uint32_t, model C.uintptr_t, room C.uint32_t, name *
 		text := append([]byte(g.name), 0)
 		g.mu.Unlock()
 		if len(text) > int(room) {
-			return refuse(paramInvalid, "the name needs %d bytes, not %d", len(text), room)
+			return refuse(ascendcl.ParamInvalid, "the name needs %d bytes, not %d", len(text), room)
 		}
 		copy(unsafe.Slice((*byte)(unsafe.Pointer(name)), len(text)), text)
 		return nil
@@ -294,7 +296,7 @@ func hsAclModelAtEnd(me C.uint32_t, model, function, argument C.uintptr_t, add C
 		}
 		i := slices.IndexFunc(g.atEnd, func(a atEnd) bool { return a.function == function })
 		if i < 0 {
-			return refuse(paramInvalid, "the function is not registered for the end of this model")
+			return refuse(ascendcl.ParamInvalid, "the function is not registered for the end of this model")
 		}
 		g.atEnd = slices.Delete(g.atEnd, i, i+1)
 		return nil
@@ -314,21 +316,21 @@ func (g *captureGraph) callAtEnd() {
 
 // taskRecord is one task of a model as aclmdlRIDebugJsonPrint writes it.
 type taskRecord struct {
-	Task   int           `json:"task"`
-	Kind   string        `json:"kind"`
-	Device int           `json:"device"`
-	Stream *uint64       `json:"stream"` // of the capture, null for a task that was made without one
-	After  []int         `json:"after"`
-	Reads  []rangeRecord `json:"reads"`
-	Writes []rangeRecord `json:"writes"`
+	Task   int             `json:"task"`
+	Kind   string          `json:"kind"`
+	Device int             `json:"device"`
+	Stream *uint64         `json:"stream"` // of the capture, null for a task that was made without one
+	After  []int           `json:"after"`
+	Reads  []records.Range `json:"reads"`
+	Writes []records.Range `json:"writes"`
 }
 
 func tasksOf(g *hal.Graph) []taskRecord {
 	list := []taskRecord{}
 	for _, n := range g.Nodes() {
 		reads, writes := n.Accesses()
-		r := taskRecord{Task: n.Index(), Kind: n.Kind().String(), Device: n.Device(), After: []int{}, Reads: rangesOf(reads),
-			Writes: rangesOf(writes)}
+		r := taskRecord{Task: n.Index(), Kind: n.Kind().String(), Device: n.Device(), After: []int{}, Reads: records.Ranges(reads),
+			Writes: records.Ranges(writes)}
 		if s := n.Stream(); s != nil {
 			index := s.Index()
 			r.Stream = &index
@@ -377,7 +379,7 @@ func hsAclModelWrite(me C.uint32_t, model C.uintptr_t, path *C.char) C.int {
 			err = os.WriteFile(C.GoString(path), append(text, '\n'), 0o666)
 		}
 		if err != nil {
-			return refuse(fileOpen, "%v", err)
+			return refuse(ascendcl.FileOpen, "%v", err)
 		}
 		return nil
 	})

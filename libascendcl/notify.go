@@ -8,11 +8,9 @@ import (
 	"sync"
 	"unsafe"
 
+	"halstream/bindings/ascendcl"
 	"halstream/hal"
 )
-
-// mostNotifies is how many notifies an Ascend A2 or A3 device has.
-const mostNotifies = 8192
 
 // notify is an event that stays set until a reset, and who may wait for it next.
 type notify struct {
@@ -28,7 +26,7 @@ func notifyOf(handle C.uintptr_t) (*notify, error) {
 	if n, ok := find(uintptr(handle)).(*notify); ok {
 		return n, nil
 	}
-	return nil, refuse(invalidHandle, "no notify has the handle %#x", handle)
+	return nil, refuse(ascendcl.InvalidHandle, "no notify has the handle %#x", handle)
 }
 
 //export hsAclCreateNotify
@@ -38,7 +36,7 @@ func hsAclCreateNotify(me C.uint32_t, handle *C.uintptr_t, flag C.uint64_t) C.in
 			return missing("the notify")
 		}
 		if flag > C.ACL_NOTIFY_DEVICE_USE_ONLY {
-			return refuse(paramInvalid, "the flag is 0 or 1, not %#x", flag)
+			return refuse(ascendcl.ParamInvalid, "the flag is 0 or 1, not %#x", flag)
 		}
 		now, err := c.t.Context()
 		if err != nil {
@@ -50,8 +48,8 @@ func hsAclCreateNotify(me C.uint32_t, handle *C.uintptr_t, flag C.uint64_t) C.in
 				used++
 			}
 		})
-		if used >= mostNotifies {
-			return refuse(noNotifyResource, "all %d notifies are in use", mostNotifies)
+		if used >= ascendcl.MostNotifies {
+			return refuse(ascendcl.NoNotifyResource, "all %d notifies are in use", ascendcl.MostNotifies)
 		}
 		d := now.Device()
 		e, err := d.Runtime().NewEvent(c.t, d, hal.EventOptions{Kind: hal.Future})
@@ -192,8 +190,8 @@ func hsAclNotifyBatchReset(me C.uint32_t, handles *C.uintptr_t, count C.size_t) 
 		if handles == nil {
 			return missing("the list")
 		}
-		if count > mostNotifies {
-			return refuse(paramInvalid, "there are at most %d notifies, not %d", mostNotifies, uint64(count))
+		if count > ascendcl.MostNotifies {
+			return refuse(ascendcl.ParamInvalid, "there are at most %d notifies, not %d", ascendcl.MostNotifies, uint64(count))
 		}
 		var list []*notify
 		for _, handle := range unsafe.Slice(handles, int(count)) {

@@ -237,7 +237,7 @@ aclError aclFinalizeReference(uint64_t *refCount)
 
 const char *aclGetRecentErrMsg(void)
 {
-    if (hs_acl_forked)
+    if (halstream_forked)
         return "EE9999: error code is 507033.\n        this process was forked after the library was used, and the "
                "runtime's threads stayed in the parent; start other programs with exec instead";
     return hs_acl_enter(__func__, __builtin_return_address(0)) ? NULL : hsAclGetRecentErrMsg(ME);

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"sync"
 
+	"halstream/bindings/ascendcl"
 	"halstream/hal"
 	"halstream/hal/driver"
 )
@@ -48,19 +49,19 @@ func readSettings(path string) (s settings, raw, form string, err error) {
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return s, "", "", refuse(invalidFile, "%v", err)
+		return s, "", "", refuse(ascendcl.InvalidFile, "%v", err)
 	}
 	var all map[string]any
 	if err := json.Unmarshal(text, &all); err != nil {
-		return s, "", "", refuse(parseFile, "%s: %v", path, err)
+		return s, "", "", refuse(ascendcl.ParseFile, "%s: %v", path, err)
 	}
 	if err := json.Unmarshal(text, &s); err != nil {
-		return s, "", "", refuse(parseFile, "%s: %v", path, err)
+		return s, "", "", refuse(ascendcl.ParseFile, "%s: %v", path, err)
 	}
 	if len(all) > 0 {
 		sorted, err := json.Marshal(all)
 		if err != nil {
-			return s, "", "", refuse(parseFile, "%s: %v", path, err)
+			return s, "", "", refuse(ascendcl.ParseFile, "%s: %v", path, err)
 		}
 		form = string(sorted)
 	}
@@ -83,7 +84,7 @@ func hsAclInit(me C.uint32_t, path *C.char) C.int {
 		if given := s.DefaultDevice.DefaultDevice; given != nil {
 			n, err := strconv.ParseUint(fmt.Sprint(given), 10, 31)
 			if err != nil {
-				return refuse(invalidParam, "default_device is a number, not %v", given)
+				return refuse(ascendcl.InvalidParam, "default_device is a number, not %v", given)
 			}
 			if _, err := device(C.int32_t(n)); err != nil {
 				return err
@@ -93,7 +94,7 @@ func hsAclInit(me C.uint32_t, path *C.char) C.int {
 		session.mu.Lock()
 		defer session.mu.Unlock()
 		if session.users > 0 && form != session.settings {
-			return refuse(invalidParam, "the runtime is already in use with other settings")
+			return refuse(ascendcl.InvalidParam, "the runtime is already in use with other settings")
 		}
 		session.users++
 		session.ended = false
@@ -105,7 +106,7 @@ func hsAclInit(me C.uint32_t, path *C.char) C.int {
 		return nil
 	})
 	if repeated {
-		return repeatInitialize // no failure: it counts all the same
+		return ascendcl.RepeatInitialize // no failure: it counts all the same
 	}
 	return code
 }
@@ -124,7 +125,7 @@ func end(everyone bool) (uint64, error) {
 	session.mu.Lock()
 	defer session.mu.Unlock()
 	if session.users == 0 && (session.ended || !everyone) {
-		return 0, refuse(repeatFinalize, "the runtime has no users any more")
+		return 0, refuse(ascendcl.RepeatFinalize, "the runtime has no users any more")
 	}
 	if everyone {
 		session.users = 0
@@ -181,7 +182,7 @@ func hsAclGetRecentErrMsg(me C.uint32_t) *C.char { return callerOf(me).takeText(
 func hsAclLastError(me C.uint32_t, level C.int32_t, forget C.int) C.int {
 	c := callerOf(me)
 	if level != 0 {
-		return C.int(c.fail(refuse(paramInvalid, "the level of an error is 0, not %d", level), nil))
+		return C.int(c.fail(refuse(ascendcl.ParamInvalid, "the level of an error is 0, not %d", level), nil))
 	}
 	code := c.code
 	if forget != 0 {
@@ -214,7 +215,7 @@ func limitOf(ms C.int32_t) (int64, error) {
 	case ms == -1:
 		return driver.Forever, nil
 	case ms <= 0:
-		return 0, refuse(paramInvalid, "the time limit is -1 or more than 0 milliseconds, not %d", ms)
+		return 0, refuse(ascendcl.ParamInvalid, "the time limit is -1 or more than 0 milliseconds, not %d", ms)
 	}
 	return int64(ms) * 1e6, nil
 }
@@ -233,6 +234,6 @@ func waited(done bool, err error, code int, d *hal.Device, ms C.int32_t) error {
 //export hsAclNoPackage
 func hsAclNoPackage(me C.uint32_t, name *C.char) C.int {
 	return call(me, func(*caller) error {
-		return refuse(libraryError, "there is no package %q here, only \"runtime\"", C.GoString(name))
+		return refuse(ascendcl.LibraryError, "there is no package %q here, only \"runtime\"", C.GoString(name))
 	})
 }

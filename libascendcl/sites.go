@@ -4,8 +4,9 @@ package main
 import "C"
 
 import (
-	"sync"
 	"unsafe"
+
+	"halstream/bindings/sites"
 )
 
 // stack is where a call of the library was made: return addresses in the program, the innermost first.
@@ -17,37 +18,15 @@ func stackNow() (s stack) {
 	return s
 }
 
-// sites are the stacks of calls that tools have asked for, by their numbers from 1.
-var sites struct {
-	sync.Mutex
-	stacks  []stack
-	numbers map[stack]uint32
-}
+// stacks are those of calls that tools have asked for.
+var stacks sites.Numbers[stack]
 
 // site returns the number of the stack of the call that is in progress.
-func site() uint32 {
-	now := stackNow()
-	sites.Lock()
-	defer sites.Unlock()
-	number, known := sites.numbers[now]
-	if !known {
-		if sites.numbers == nil {
-			sites.numbers = map[stack]uint32{}
-		}
-		sites.stacks = append(sites.stacks, now)
-		number = uint32(len(sites.stacks))
-		sites.numbers[now] = number
-	}
-	return number
-}
+func site() uint32 { return stacks.Of(stackNow()) }
 
 // stackOf returns the stack with a number, an empty one if it is unknown.
-func stackOf(number uint32) (s stack) {
-	sites.Lock()
-	defer sites.Unlock()
-	if number > 0 && int(number) <= len(sites.stacks) {
-		s = sites.stacks[number-1]
-	}
+func stackOf(number uint32) stack {
+	s, _ := stacks.At(number)
 	return s
 }
 

@@ -6,12 +6,13 @@ package main
 import "C"
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
-	"time"
 
+	"halstream/bindings/waits"
 	"halstream/hal"
 	"halstream/hal/driver"
 	"halstream/hal/ownthread"
@@ -27,8 +28,8 @@ func slice(rt *hal.Runtime) int64 {
 	return 100_000_000
 }
 
-// waits are the waits of the program's threads that have no limit and have gone on for a while.
-var waits stall.Waits
+// blocked are the waits of the program's threads that have no limit and have gone on for a while.
+var blocked stall.Waits
 
 // waiting is a wait of a thread that goes on once its stack is known.
 type waiting struct {
@@ -38,9 +39,12 @@ type waiting struct {
 	own  []kindCode
 	code int
 
-	asked *stream   // what a failure is of, nil for none in particular
-	until time.Time // the end of its limit, zero without one
+	asked *stream // what a failure is of, nil for none in particular
+	end   waits.Deadline
 }
+
+// errNeverEnds ends a wait that can never end.
+var errNeverEnds = errors.New("it can never end")
 
 // errWaits says that the calling thread goes on waiting in hsAclGoOn.
 var errWaits = refuse(C.HS_ACL_WAITS, "waits")
@@ -54,18 +58,18 @@ func (c *caller) wait(rt *hal.Runtime, p driver.Point, limit int64, code int, th
 	if limit != driver.Forever || os.Getenv("HALSTREAM_STALL") == "0" {
 		return then(p.Wait(limit))
 	}
-	return c.waitUntil(time.Time{}, rt, p, code, then, own...)
+	return c.waitUntil(waits.Deadline{}, rt, p, code, then, own...)
 }
 
 // waitUntil is wait with a limit that is there for waits that never end, so one that never ends is reported all the same.
-func (c *caller) waitUntil(until time.Time, rt *hal.Runtime, p driver.Point, code int, then func(done bool) error, own ...kindCode) error {
+func (c *caller) waitUntil(end waits.Deadline, rt *hal.Runtime, p driver.Point, code int, then func(done bool) error, own ...kindCode) error {
 	if os.Getenv("HALSTREAM_STALL") == "0" {
-		return then(p.Wait(int64(time.Until(until))))
+		return then(p.Wait(end.Left()))
 	}
 	if p.Wait(slice(rt)) {
 		return then(true)
 	}
-	c.waiting = &waiting{rt, p, then, own, code, c.asked, until}
+	c.waiting = &waiting{rt, p, then, own, code, c.asked, end}
 	return errWaits
 }
 
@@ -91,24 +95,24 @@ func hsAclGoOn(me C.uint32_t) C.int {
 // await waits for the point and reports whether it was reached within the limit; text is the report of a wait that can
 // never end.
 func (w *waiting) await(me uint64) (done bool, text string) {
-	listed := waits.Begin(w.rt, stall.Waiter{Thread: me, Point: w.p})
-	defer listed.End()
+	listed := blocked.Begin(w.rt, stall.Waiter{Thread: me, Point: w.p})
 	before := ""
-	for !w.p.Wait(slice(w.rt)) {
-		if !w.until.IsZero() && time.Now().After(w.until) {
-			return false, ""
-		}
+	look := func(bool) error {
 		if !listed.Due() {
-			continue
+			return nil
 		}
-		text := picture(w.rt).judge(me)
-		if text != "" && text == before {
-			return false, text // two looks agree
+		seen := picture(w.rt).judge(me)
+		if seen != "" && seen == before {
+			text = seen
+			return errNeverEnds // two looks agree
 		}
-		listed.Answered(text != "")
-		before = text
+		listed.Answered(seen != "")
+		before = seen
+		return nil
 	}
-	return true, ""
+	wait := waits.Wait{Point: w.p, End: w.end, Slice: slice(w.rt), Listed: listed, Look: look}
+	done, _ = wait.Do()
+	return done, text
 }
 
 // look is who waits for whom at a moment.
@@ -123,13 +127,10 @@ type look struct {
 
 func picture(rt *hal.Runtime) *look {
 	l := &look{streams: map[stall.Party]driver.Busy{}, threads: map[uint64]*caller{}, held: map[uint64]string{}}
-	l.Blocked, l.Streams = waits.Blocked(), rt.Busy()
+	l.Blocked, l.Streams = blocked.Blocked(), rt.Busy()
 	known := map[int]bool{}
 	reports := map[uint64]uint64{} // the numbers of the threads that run reports, by tokens
-	for number, c := range *callers.list.Load() {
-		if c == nil {
-			continue
-		}
+	for number, c := range callers.All() {
 		l.threads[uint64(number)] = c
 		if token := c.reporting.Load(); token != 0 {
 			reports[token] = uint64(number)

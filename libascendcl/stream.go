@@ -8,18 +8,9 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"halstream/bindings/ascendcl"
 	"halstream/hal"
 	"halstream/hal/driver"
-)
-
-const (
-	// leastPriority is the least urgent one; 0 to it are hal's -7 to 0.
-	leastPriority = 7
-	// mostStreams is how many streams an Ascend A2 or A3 device has.
-	mostStreams = 1984
-
-	keptFlags     = C.ACL_STREAM_FAST_LAUNCH | C.ACL_STREAM_FAST_SYNC | C.ACL_STREAM_HUGE
-	hardwareFlags = C.ACL_STREAM_PERSISTENT | C.ACL_STREAM_CPU_SCHEDULE | C.ACL_STREAM_DEVICE_USE_ONLY
 )
 
 // stream is a stream of the program, with what its creator said and the attributes set on it.
@@ -46,7 +37,7 @@ func (c *caller) streamOf(handle C.uintptr_t) (*stream, error) {
 	if s, ok := find(uintptr(handle)).(*stream); ok {
 		return s, nil
 	}
-	return nil, refuse(invalidHandle, "no stream has the handle %#x; it was destroyed, or is no stream", handle)
+	return nil, refuse(ascendcl.InvalidHandle, "no stream has the handle %#x; it was destroyed, or is no stream", handle)
 }
 
 // on calls f with the stream of a handle.
@@ -63,7 +54,7 @@ func on(me C.uint32_t, handle C.uintptr_t, f func(c *caller, s *stream) error, o
 
 // left returns how many streams can still be made on a device.
 func left(d *hal.Device) int {
-	n := mostStreams
+	n := ascendcl.MostStreams
 	each(func(_ uintptr, is any) {
 		if s, ok := is.(*stream); ok && !s.standing && s.Device() == d {
 			n--
@@ -78,21 +69,21 @@ func hsAclCreateStream(me C.uint32_t, handle *C.uintptr_t, priority, flags C.uin
 		if handle == nil {
 			return missing("the stream")
 		}
-		if flags&hardwareFlags != 0 {
-			return refuse(featureNotSupported, "streams with flag %#x belong to a model or a chip", flags)
+		if flags&ascendcl.HardwareStreamFlags != 0 {
+			return refuse(ascendcl.FeatureNotSupported, "streams with flag %#x belong to a model or a chip", flags)
 		}
 		now, err := c.t.Context()
 		if err != nil {
 			return err
 		}
 		if left(now.Device()) == 0 {
-			return refuse(noStreamResource, "all %d streams of device %d are in use; destroy some",
-				mostStreams, now.Device().Ordinal())
+			return refuse(ascendcl.NoStreamResource, "all %d streams of device %d are in use; destroy some",
+				ascendcl.MostStreams, now.Device().Ordinal())
 		}
-		asked := min(uint32(priority), leastPriority)
-		s, err := now.NewStream(c.t, hal.StreamOptions{Priority: int(asked) - leastPriority})
+		asked := min(uint32(priority), ascendcl.LeastPriority)
+		s, err := now.NewStream(c.t, hal.StreamOptions{Priority: int(asked) - ascendcl.LeastPriority})
 		if err == nil {
-			*handle = C.uintptr_t(add(&stream{Stream: s, flags: uint32(flags) & keptFlags, asked: asked}))
+			*handle = C.uintptr_t(add(&stream{Stream: s, flags: uint32(flags) & ascendcl.KeptStreamFlags, asked: asked}))
 		}
 		return err
 	})
@@ -113,7 +104,7 @@ func hsAclDestroyStream(me C.uint32_t, handle C.uintptr_t, drop C.int) C.int {
 		}
 		if state, err := s.IsCapturing(c.t); err != nil || state != hal.NotCapturing {
 			if err == nil {
-				err = refuse(captured, "the stream captures; end the capture first")
+				err = refuse(ascendcl.Captured, "the stream captures; end the capture first")
 			}
 			return err
 		}
@@ -139,7 +130,7 @@ func hsAclDestroyStream(me C.uint32_t, handle C.uintptr_t, drop C.int) C.int {
 		if err != nil {
 			return err
 		}
-		return c.wait(s.Device().Runtime(), p, driver.Forever, streamSyncTimeout, end)
+		return c.wait(s.Device().Runtime(), p, driver.Forever, ascendcl.StreamSyncTimeout, end)
 	})
 }
 
@@ -166,12 +157,12 @@ func (c *caller) synchronize(s *hal.Stream, limit int64, ms C.int32_t, explain f
 	if err != nil {
 		return err
 	}
-	return c.wait(s.Device().Runtime(), p, limit, streamSyncTimeout, func(done bool) error {
+	return c.wait(s.Device().Runtime(), p, limit, ascendcl.StreamSyncTimeout, func(done bool) error {
 		var failed error
 		if done {
 			failed = explain(s.Failure())
 		}
-		return waited(done, failed, streamSyncTimeout, s.Device(), ms)
+		return waited(done, failed, ascendcl.StreamSyncTimeout, s.Device(), ms)
 	}, own...)
 }
 
@@ -212,7 +203,7 @@ func hsAclStreamWaitEvent(me C.uint32_t, handle, marker C.uintptr_t, seconds C.i
 			return err
 		}
 		if seconds < 0 {
-			return refuse(paramInvalid, "the limit is 0 or more seconds, not %d", seconds)
+			return refuse(ascendcl.ParamInvalid, "the limit is 0 or more seconds, not %d", seconds)
 		}
 		limit := int64(seconds)
 		if standing != 0 {
@@ -224,7 +215,7 @@ func hsAclStreamWaitEvent(me C.uint32_t, handle, marker C.uintptr_t, seconds C.i
 			return s.Wait(c.t, e.Event)
 		}
 		return s.WaitLimited(c.t, e.Event, limit*1e9)
-	}, kindCode{driver.Unrecorded, paramInvalid})
+	}, kindCode{driver.Unrecorded, ascendcl.ParamInvalid})
 }
 
 //export hsAclSetOpWaitTimeout
@@ -232,7 +223,7 @@ func hsAclSetOpWaitTimeout(_, seconds C.uint32_t) C.int {
 	session.mu.Lock()
 	defer session.mu.Unlock()
 	session.limit = uint32(seconds)
-	return success
+	return ascendcl.Success
 }
 
 // What hsAclStreamFigure returns.
@@ -263,7 +254,7 @@ func hsAclStreamFigure(me C.uint32_t, handle C.uintptr_t, which C.int, figure *C
 // priority returns the priority that the program gave, also if the device has fewer levels.
 func (s *stream) priority() uint32 {
 	if s.standing {
-		return uint32(leastPriority + s.Options().Priority)
+		return uint32(ascendcl.LeastPriority + s.Options().Priority)
 	}
 	return s.asked
 }
@@ -289,7 +280,7 @@ func hsAclSetStreamAttribute(me C.uint32_t, handle C.uintptr_t, attribute C.int3
 		case C.ACL_STREAM_ATTR_FAILURE_MODE, C.ACL_STREAM_ATTR_FLOAT_OVERFLOW_CHECK, C.ACL_STREAM_ATTR_USER_CUSTOM_TAG,
 			C.ACL_STREAM_ATTR_CACHE_OP_INFO:
 		default:
-			return refuse(paramInvalid, "the attribute %d cannot be set", attribute)
+			return refuse(ascendcl.ParamInvalid, "the attribute %d cannot be set", attribute)
 		}
 		if err := s.Nop(c.t); err != nil { // an enqueue is what checks the context
 			return err
@@ -298,10 +289,10 @@ func hsAclSetStreamAttribute(me C.uint32_t, handle C.uintptr_t, attribute C.int3
 		defer s.mu.Unlock()
 		if attribute == C.ACL_STREAM_ATTR_FAILURE_MODE {
 			if value > C.ACL_STOP_ON_FAILURE {
-				return refuse(paramInvalid, "the failure mode is 0 or 1, not %d", value)
+				return refuse(ascendcl.ParamInvalid, "the failure mode is 0 or 1, not %d", value)
 			}
 			if s.attributes[attribute] > uint64(value) {
-				return refuse(featureNotSupported, "the failure mode 1 cannot be undone")
+				return refuse(ascendcl.FeatureNotSupported, "the failure mode 1 cannot be undone")
 			}
 		}
 		if s.attributes == nil {
@@ -324,7 +315,7 @@ func hsAclGetStreamAttribute(me C.uint32_t, handle C.uintptr_t, attribute C.int3
 		case C.ACL_STREAM_ATTR_PRIORITY:
 			*value = C.uint64_t(s.priority())
 		default:
-			return refuse(paramInvalid, "there is no attribute %d", attribute)
+			return refuse(ascendcl.ParamInvalid, "there is no attribute %d", attribute)
 		}
 		return nil
 	})

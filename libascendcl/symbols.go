@@ -13,14 +13,14 @@ import (
 	"slices"
 	"sync"
 	"unsafe"
+
+	"halstream/bindings/records"
 )
 
 // frame is a place in the code of the process.
 type frame struct {
-	File     string `json:"file"` // of the source, "" without debug information
-	Line     int    `json:"line"`
-	Function string `json:"function"`
-	module   string // the program or library, and the offset there
+	records.Frame        // without debug information it has no file
+	module        string // the program or library, and the offset there
 }
 
 // text returns a frame as reports show it.
@@ -153,7 +153,7 @@ func frameAt(address uintptr) frame {
 	if m.fixed {
 		at = uint64(address)
 	}
-	f := frame{Function: m.function(at), module: fmt.Sprintf("%s+%#x", filepath.Base(path), offset)}
+	f := frame{Frame: records.Frame{Function: m.function(at)}, module: fmt.Sprintf("%s+%#x", filepath.Base(path), offset)}
 	f.File, f.Line = m.line(at)
 	return f
 }

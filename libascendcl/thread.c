@@ -3,62 +3,26 @@
 #include "thread.h"
 
 #include <execinfo.h>
-#include <pthread.h>
 #include <stdlib.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "_cgo_export.h"
 #include "acl/acl_rt.h"
 
 _Thread_local hs_acl_thread hs_acl_self;
-int hs_acl_forked, hs_acl_stacks;
+int hs_acl_stacks;
 char hs_acl_order;
 
-static pthread_key_t ending;
-static pthread_mutex_t ended_lock = PTHREAD_MUTEX_INITIALIZER;
-static uint32_t *ended;
-static size_t ended_count, ended_room;
-
-/* Go is not entered here: its own end of the thread may have come before. */
-static void thread_ends(void *number)
+void halstream_thread_ends(void)
 {
-    if (hs_acl_forked) return;
-    pthread_mutex_lock(&ended_lock);
-    if (ended_count == ended_room) {
-        size_t room = ended_room ? ended_room * 2 : 64;
-        uint32_t *list = realloc(ended, room * sizeof *list);
-        if (list != NULL) ended = list, ended_room = room;
-    }
-    if (ended_count < ended_room) ended[ended_count++] = (uint32_t)(uintptr_t)number;
-    pthread_mutex_unlock(&ended_lock);
     hs_acl_self.depth = 0;
     free(hs_acl_self.stack);
     hs_acl_self.stack = NULL;
     hs_acl_self.number = 0; /* a later destructor of the program may call again */
 }
 
-uint32_t hs_acl_next_ended(void)
-{
-    pthread_mutex_lock(&ended_lock);
-    uint32_t number = ended_count > 0 ? ended[--ended_count] : 0;
-    pthread_mutex_unlock(&ended_lock);
-    return number;
-}
-
-void hs_acl_watch_end(uint32_t number) { pthread_setspecific(ending, (void *)(uintptr_t)number); }
-
-static void in_child(void) { hs_acl_forked = 1; }
-
-__attribute__((constructor)) static void prepare(void)
-{
-    pthread_key_create(&ending, thread_ends);
-    pthread_atfork(NULL, NULL, in_child);
-}
-
 int hs_acl_enter(const char *function, void *here)
 {
-    if (__builtin_expect(hs_acl_forked, 0)) return ACL_ERROR_RT_DEV_SETUP_ERROR;
+    if (__builtin_expect(halstream_forked, 0)) return ACL_ERROR_RT_DEV_SETUP_ERROR;
     hs_acl_self.function = function;
     hs_acl_self.here = (uintptr_t)here;
     hs_acl_self.depth = 0;
@@ -68,8 +32,6 @@ int hs_acl_enter(const char *function, void *here)
     return 0;
 }
 
-uint64_t hs_acl_ident(void) { return (uint64_t)pthread_self(); }
-int hs_acl_system_number(void) { return (int)syscall(SYS_gettid); }
 uint32_t hs_acl_self_number(void) { return hs_acl_self.number; }
 const char *hs_acl_self_function(void) { return hs_acl_self.function; }
 

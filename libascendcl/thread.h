@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "../bindings/threads/threads.h"
+
 #pragma GCC visibility push(hidden)
 
 enum { HS_ACL_STACK = 24 }; /* places of the program that are kept of a call */
@@ -21,9 +23,6 @@ typedef struct hs_acl_thread {
  * without a call. */
 extern _Thread_local hs_acl_thread hs_acl_self __attribute__((tls_model("initial-exec")));
 
-/* 1 in a forked child, where nothing of the runtime works. */
-extern int hs_acl_forked;
-
 /* Begins a call: the code to return at once, 0 if it can go on. */
 int hs_acl_enter(const char *function, void *here);
 
@@ -32,14 +31,7 @@ int hs_acl_enter(const char *function, void *here);
 extern void __tsan_acquire(void *address) __attribute__((weak, visibility("default")));
 extern void __tsan_release(void *address) __attribute__((weak, visibility("default")));
 
-/* Numbers of threads that ended, for the next thread that is entered; 0 for none. */
-uint32_t hs_acl_next_ended(void);
-/* Makes the calling thread give its number back when it ends. */
-void hs_acl_watch_end(uint32_t number);
-/* What pthread_self returns on the calling thread. */
-uint64_t hs_acl_ident(void);
-/* The system's number of the calling thread, and its place in Go's table, 0 without one. */
-int hs_acl_system_number(void);
+/* The calling thread's place in Go's table, 0 without one. */
 uint32_t hs_acl_self_number(void);
 /* The name of the call that is in progress on the calling thread. */
 const char *hs_acl_self_function(void);

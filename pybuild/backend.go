@@ -1,6 +1,6 @@
 package pybuild
 
-// #include "caller.h"
+// #cgo CFLAGS: -I${SRCDIR}/../bindings/python
 // #include "stall.h"
 import "C"
 
@@ -9,24 +9,18 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
-	"strconv"
-	"sync/atomic"
 	"time"
 
 	_ "halstream/ascend" // registers itself
-	_ "halstream/cuda"   // registers itself
+	"halstream/bindings"
+	"halstream/bindings/python"
+	_ "halstream/capi" // registers itself
+	_ "halstream/cuda" // registers itself
 	"halstream/hal"
 	"halstream/hal/driver"
 )
 
 var rt *hal.Runtime
-
-// over is set by Shutdown: no call enqueues anything after it, and threads that
-// wait in the extension stay there.
-var over atomic.Bool
-
-// legacyIDs and perThreadIDs are the ids of each device's default streams.
-var legacyIDs, perThreadIDs []int64
 
 func init() {
 	// A Python thread that calls the extension must get a processor of the Go scheduler
@@ -58,7 +52,7 @@ func lockOpening() (unlock func()) {
 // backend returns the runtime, opened at the first use. The calling thread is
 // known after it: only such threads release Python's lock in a backend.
 func backend() (*hal.Runtime, error) {
-	if over.Load() {
+	if python.Over() {
 		return nil, raise(driver.Errorf(driver.Closed, "use runtime",
 			"the interpreter is ending and the runtime has shut down; do this before the program's end"))
 	}
@@ -66,11 +60,10 @@ func backend() (*hal.Runtime, error) {
 	if rt == nil {
 		defer lockOpening()()
 		if rt == nil { // no other thread has opened it meanwhile
-			name := getenv("HALSTREAM_BACKEND")
-			if name == "" {
-				name = "auto"
+			if err := refreshEnviron(); err != nil {
+				return nil, raise(err)
 			}
-			opened, err := open(name)
+			opened, err := open(bindings.BackendName())
 			if err != nil {
 				return nil, err
 			}
@@ -82,34 +75,16 @@ func backend() (*hal.Runtime, error) {
 
 // open opens a backend, with Python's lock released.
 func open(name string) (opened *hal.Runtime, err error) {
-	limit := 32
-	if text := getenv("HALSTREAM_HOST_THREADS"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > 4096 {
-			return nil, raise(driver.Errorf(driver.InvalidValue, "use backend",
-				"HALSTREAM_HOST_THREADS is %q; give a whole number from 1 to 4096", text))
-		}
-		limit = n
-	}
-	if err := refreshEnviron(); err != nil {
-		return nil, raise(err)
-	}
-	unlocked(func() { opened, err = hal.OpenBackend(name, limit) })
+	unlocked(func() { opened, err = bindings.Open(name, "use backend") })
 	return opened, raise(err)
 }
 
 // adopt makes r the runtime that all calls use.
 func adopt(r *hal.Runtime) {
-	rt, legacyIDs, perThreadIDs = r, nil, nil
+	rt = r
 	deterministic = r.Schedule() != "parallel"
-	for i := range r.Devices() {
-		d, _ := r.Device(i)
-		legacyIDs = append(legacyIDs, insert(d.Legacy()))
-		perThreadIDs = append(perThreadIDs, insert(perThread{d}))
-	}
 	followCheck(r)
-	useStatus(r)
-	useForAPI(r)
+	python.Use(r)
 	watch(r)
 	useGraphs(r)
 }
@@ -145,6 +120,9 @@ func UseBackend(name, kept string, dry int64) (done int64, err error) {
 	if err := unused(rt, len(ids), dry != 0); err != nil || dry != 0 {
 		return 0, err
 	}
+	if err := refreshEnviron(); err != nil {
+		return 0, raise(err)
+	}
 	opened, err := open(name)
 	if err != nil {
 		return 0, err
@@ -156,10 +134,10 @@ func UseBackend(name, kept string, dry int64) (done int64, err error) {
 	for _, id := range ids {
 		_ = closeAs(nil, id) // the runtime that it belongs to ends
 	}
-	before, defaults := rt, append(slices.Clone(legacyIDs), perThreadIDs...)
+	before := python.Current()
 	adopt(opened)
 	if before != nil {
-		for _, id := range defaults {
+		for _, id := range slices.Concat(before.Legacy, before.PerThread) {
 			remove(id)
 		}
 		unlocked(before.Close)
@@ -201,9 +179,7 @@ func Live() (n int64, err error) {
 // Threads returns how many host threads the runtime knows.
 func Threads() (n int64, err error) {
 	defer guard(&err)
-	threads.mu.Lock()
-	defer threads.mu.Unlock()
-	return int64(threads.count) - int64(len(threads.free)), nil
+	return int64(python.Threads.Len()), nil
 }
 
 // Pending returns how many operations are enqueued and not done, on all devices. It waits
@@ -221,7 +197,7 @@ func Goroutines() int64 { return int64(runtime.NumGoroutine()) }
 // lock now does not get it back.
 func Shutdown(limit int64) (left int64, err error) {
 	defer guard(&err)
-	if rt == nil || over.Load() {
+	if rt == nil || python.Over() {
 		return 0, nil
 	}
 	caller()
@@ -234,8 +210,7 @@ func Shutdown(limit int64) (left int64, err error) {
 		await(d.EnqueuedPoint(), max(0, int64(time.Until(end))))
 	}
 	left = int64(rt.Pending())
-	over.Store(true)
-	C.halstream_end()
+	python.End()
 	rt.Funcs.Close()
 	return left, nil
 }

@@ -2,6 +2,8 @@ package pybuild
 
 import (
 	"halstream/bindings"
+	"halstream/bindings/python"
+	"halstream/bindings/waits"
 	"halstream/hal"
 	"halstream/hal/bestfit"
 	"halstream/hal/driver"
@@ -43,26 +45,13 @@ func BlockNewHost(size int64) (id int64, err error) {
 // roomWait waits for freed memory that pending work still uses.
 type roomWait struct{ raised, held bool }
 
-// heldLimit bounds the wait, in nanoseconds, while a stream waits for the host: for a gate, a value
-// or a record that may be the caller's to come. Another thread has so long.
-const heldLimit = 2_000_000_000
-
-// awaitsHost reports whether a stream waits for something that the calling thread
-// may be about to do.
-func awaitsHost() bool {
-	return blockedAt.AnyGate() || rt.AwaitsHost()
-}
-
 func (w *roomWait) wait(p driver.Point) (done bool) {
-	limit := int64(driver.Forever)
 	if p.Wait(0) {
 		return true
 	}
-	if awaitsHost() {
-		limit = heldLimit
-	}
-	done, w.raised = outside(p, limit)
-	w.held = !done && limit == heldLimit
+	limit := python.RoomLimit()
+	done, w.raised = python.Await(p, limit)
+	w.held = !done && limit == waits.HeldLimit
 	return done
 }
 

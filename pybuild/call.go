@@ -1,6 +1,56 @@
 package pybuild
 
-import "halstream/hal"
+import (
+	"halstream/bindings/python"
+	"halstream/hal"
+	"halstream/hal/driver"
+)
+
+// Short names of what nearly every function of this package uses.
+var (
+	find     = python.Find
+	insert   = python.Insert
+	remove   = python.Remove
+	caller   = python.Caller
+	unlocked = python.Unlocked
+)
+
+// unknown explains an id that has no object of the wanted type, in the form that
+// Python reads.
+func unknown(id int64, op, what string) error { return raise(python.Unknown(id, op, what)) }
+
+func stream(t *hal.Thread, id int64, op string) (*hal.Stream, error) {
+	if python.Over() {
+		_, err := backend()
+		return nil, err
+	}
+	s, err := python.StreamOf(t, id, op)
+	return s, raise(err)
+}
+
+func event(id int64, op string) (*hal.Event, error) {
+	e, err := python.EventNamed(id, op)
+	return e, raise(err)
+}
+
+// await waits for p with Python's lock released, in slices between which
+// signals are handled. It returns 1 when p was reached and 0 when limit
+// nanoseconds (negative: no limit) passed first or a signal handler raised, in
+// which case Python's exception is set.
+func await(p driver.Point, limit int64) int64 {
+	if p == nil || p.Wait(0) {
+		return 1
+	}
+	if limit == 0 {
+		return 0
+	}
+	done, _ := python.Await(p, limit)
+	return truth(done)
+}
+
+// WaitSlice sets how many nanoseconds a wait goes without looking for signals
+// that did not end it, for tests, and returns how many it was.
+func WaitSlice(ns int64) (before int64) { return python.SetSlice(ns) }
 
 // Nearly all functions of the extension look an object up, ask it something, and
 // give errors the form that Python reads. The functions of this file do all but the

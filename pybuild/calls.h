@@ -5,8 +5,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "../hal/status/status.h"
-
 /* A block of memory, as blockRecord in records.go. */
 typedef struct halstream_block {
     uint64_t start, size;
@@ -22,10 +20,7 @@ typedef struct halstream_launch {
     int64_t count;
 } halstream_launch;
 
-/* The word of the runtime in use; see status.h. */
-extern uint32_t *halstream_status;
 extern halstream_block halstream_found; /* by the latest call of MemFind */
-extern int32_t halstream_running;       /* how many threads run a function of a stream */
 
 /* Frees what graphs have kept that were reaped, outside of Go: finalizers may call it. dispatch.c has it. */
 void halstream_calls_released(void);

@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 
 	"halstream/bindings"
+	"halstream/bindings/python"
+	"halstream/bindings/records"
 	"halstream/hal"
 	"halstream/hal/driver"
 	"halstream/hal/order"
@@ -27,7 +29,7 @@ func CheckStart(flags int64) (zero int64, err error) {
 		return 0, raise(err)
 	}
 	checking = order.NewSession(flags&bindings.CheckObserve != 0)
-	addPositions(1)
+	python.AddStacks(1)
 	if rt != nil {
 		followCheck(rt)
 	}
@@ -45,8 +47,8 @@ func CheckStop() (zero int64, err error) {
 	checking.Stop()
 	_ = hal.WatchPages(false)
 	checking, seen = nil, nil
-	if addPositions(-1); rt != nil {
-		addLines(rt, 0)
+	if python.AddStacks(-1); rt != nil {
+		python.FollowSites(rt)
 	}
 	return 0, nil
 }
@@ -88,7 +90,7 @@ func watchPages(flags int64) error {
 
 // followCheck makes the check, if one is on, follow a runtime.
 func followCheck(r *hal.Runtime) {
-	addLines(r, 0)
+	python.FollowSites(r)
 	if checking != nil {
 		checking.Follow(r)
 	}
@@ -194,8 +196,8 @@ func CheckStats() (counts string, err error) {
 
 func findingRecordOf(f *order.Finding) findingRecord {
 	return findingRecord{
-		Category: string(f.Category), Pairs: pairs(f.Count), Range: rangeRecord(f.Range),
-		BlockKind: int(f.Kind), Block: rangeRecord(f.Block), BlockSite: f.BlockSite,
+		Category: string(f.Category), Pairs: pairs(f.Count), Range: records.Range(f.Range),
+		BlockKind: int(f.Kind), Block: records.Range(f.Block), BlockSite: f.BlockSite,
 		Why: string(f.Reason.Why), Memory: string(f.Reason.Memory), Devices: f.Reason.Devices,
 		First: accessRecordOf(f.First, f.FirstSize), Second: accessRecordOf(f.Second, f.SecondSize),
 		Wait: (*noteRecord)(f.Reason.Wait), Record: (*noteRecord)(f.Reason.Record),
@@ -255,7 +257,7 @@ func CheckNearby(around string, most int64) (nearby string, err error) {
 	if err := json.Unmarshal([]byte(around), &ids); err != nil {
 		return "", raise(driver.Errorf(driver.InvalidValue, "find nearby operations", "%v", err))
 	}
-	r := nearbyRecord{Operations: []operationRecord{}, Places: []int{}, Around: make([][]int, len(ids))}
+	r := nearbyRecord{Operations: []records.Operation{}, Places: []int{}, Around: make([][]int, len(ids))}
 	for i := range r.Around {
 		r.Around[i] = []int{}
 	}
@@ -266,7 +268,9 @@ func CheckNearby(around string, most int64) (nearby string, err error) {
 			for _, at := range list {
 				if _, known := place[at]; !known {
 					place[at] = len(r.Operations)
-					r.Operations = append(r.Operations, operationRecordOf(&all[at].Operation, all[at].ThreadID))
+					o := records.Of(0, &all[at].Operation)
+					o.Thread = all[at].ThreadID
+					r.Operations = append(r.Operations, o)
 					r.Places = append(r.Places, at)
 				}
 				r.Around[i] = append(r.Around[i], place[at])

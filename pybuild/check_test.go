@@ -3,6 +3,7 @@ package pybuild
 import (
 	"encoding/json"
 	"halstream/bindings"
+	"halstream/bindings/records"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -49,7 +50,7 @@ func TestACheckReportsAndIsAlone(t *testing.T) {
 	found := findings(t, 0)
 	require.Len(t, found, 1)
 	require.Equal(t, "race", found[0].Category)
-	require.Equal(t, rangeRecord{block + 64, 64}, found[0].Range)
+	require.Equal(t, records.Range{Start: block + 64, Size: 64}, found[0].Range)
 	require.Equal(t, "fill", found[0].First.Kind)
 	require.Equal(t, "fill", found[0].Second.Kind)
 	require.EqualValues(t, 256, found[0].First.Size, "what the first one moves")

@@ -1,6 +1,9 @@
 package pybuild
 
-import "halstream/hal"
+import (
+	"halstream/bindings/python"
+	"halstream/hal"
+)
 
 // device returns a device of the runtime, which is opened if no call has done so.
 func device(ordinal int64) (*hal.Device, error) {
@@ -74,7 +77,7 @@ func DeviceLosses() (text string, err error) {
 	if rt != nil {
 		for i := range rt.Devices() {
 			if d, _ := rt.Device(i); d.Lost() != nil {
-				losses = append(losses, lossRecord{i, lossText(d.Lost()), d.UnreportedLoss() == nil})
+				losses = append(losses, lossRecord{i, python.LossText(d.Lost()), d.UnreportedLoss() == nil})
 			}
 		}
 	}
@@ -86,7 +89,7 @@ func DeviceLosses() (text string, err error) {
 func DeviceRecover(ordinal int64) (unreported string, err error) {
 	return onDevice(ordinal, func(d *hal.Device) (string, error) {
 		unreported, err := d.Recover(caller())
-		return lossText(unreported), err
+		return python.LossText(unreported), err
 	})
 }
 

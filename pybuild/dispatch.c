@@ -225,7 +225,6 @@ static outcome run(runner *r, hs_call *c)
     outcome out = {NULL, 0};
     r->call = c;
     halstream_self.inside = 1;
-    halstream_running++;
     object *result = perform(c);
     if (result != NULL) {
         Py_DecRef(result);
@@ -235,7 +234,6 @@ static outcome run(runner *r, hs_call *c)
     }
     r->call = NULL;
     if (!c->kept) halstream_call_free(c);
-    halstream_running--;
     halstream_self.inside = 0;
     return out;
 }

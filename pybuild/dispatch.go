@@ -6,6 +6,7 @@ package pybuild
 import "C"
 
 import (
+	"halstream/bindings/python"
 	"halstream/hal"
 )
 
@@ -59,7 +60,7 @@ func halstreamHostNext(ended C.int, number int64, failure *C.char) int64 {
 func halstreamHostFunc(id, token int64) C.int {
 	t := caller()
 	s, ok := find(id).(*hal.Stream) // a per-thread default stream is another one on each thread
-	if !ok || over.Load() || s.BlocksHost() || positions > 0 {
+	if !ok || python.Over() || s.BlocksHost() || python.WantsStacks() {
 		return 0 // the innermost frame of a call's position is the package's own
 	}
 	return C.int(truth(s.HostFunc(t, uint64(token)) == nil))

@@ -1,7 +1,6 @@
 package pybuild
 
 /*
-#include <stdlib.h>
 #include <unistd.h>
 
 extern char **environ;
@@ -13,22 +12,13 @@ import "C"
 import (
 	"os"
 	"strings"
-	"unsafe"
 )
-
-// getenv reads the environment as it is now; Go's own copy is from the time
-// the extension was loaded.
-func getenv(name string) string {
-	c := C.CString(name)
-	defer C.free(unsafe.Pointer(c))
-	return C.GoString(C.getenv(c))
-}
 
 // ownPrefix is what the names of this project's variables begin with.
 const ownPrefix = "HALSTREAM_"
 
-// refreshEnviron makes Go's copy of this project's variables, which backends
-// read, what they are now.
+// refreshEnviron makes Go's copy of this project's variables, which is from the time when the
+// extension was loaded, what they are now.
 func refreshEnviron() error {
 	now := map[string]string{}
 	for i := C.int(0); C.environ_at(i) != nil; i++ {

@@ -2,6 +2,7 @@ package pybuild
 
 import (
 	"halstream/bindings"
+	"halstream/bindings/python"
 	"halstream/hal"
 )
 
@@ -26,16 +27,33 @@ func EventNew(ordinal, flags int64) (id int64, err error) {
 	return insert(e), nil
 }
 
-func eventOptions(flags int64) hal.EventOptions {
-	return hal.EventOptions{
-		Timing:       flags&bindings.EventTiming != 0,
-		BlockingSync: flags&bindings.EventBlockingSync != 0,
-		Interprocess: flags&bindings.EventInterprocess != 0,
-		NotWaitable:  flags&bindings.EventNotWaitable != 0,
-		External:     flags&bindings.EventExternal != 0,
-		Kind:         hal.EventKind(flags >> bindings.EventKindShift),
+// StreamRecordNew makes an event as EventNew does, records it and returns its id.
+func StreamRecordNew(id, ordinal, flags int64) (eventID int64, err error) {
+	defer guard(&err)
+	t := caller()
+	s, err := stream(t, id, "record")
+	if err != nil {
+		return 0, err
 	}
+	d := s.Device()
+	if ordinal >= 0 && ordinal != int64(d.Ordinal()) {
+		if d, err = device(ordinal); err != nil {
+			return 0, err
+		}
+	}
+	e, err := rt.NewEvent(t, d, eventOptions(flags))
+	if err != nil {
+		return 0, raise(err)
+	}
+	err = s.Record(t, e)
+	if _, err = enqueued(t, s, err); err != nil {
+		_ = e.Close(nil)
+		return 0, err
+	}
+	return insert(e), nil
 }
+
+var eventOptions = bindings.EventOptions
 
 // EventFlags returns the flags the event was made with.
 func EventFlags(id int64) (flags int64, err error) {
@@ -132,12 +150,9 @@ func EventHandle(id int64) (handle int64, err error) {
 	if number == 0 { // the backend has no library that could know it
 		return id, nil
 	}
-	table.mu.Lock()
-	defer table.mu.Unlock()
-	if find(id) != e {
+	if !python.NoteHandle(id, e, number) {
 		return 0, unknown(id, "handle", "event") // closed meanwhile
 	}
-	table.events[number] = id
 	return int64(number), nil
 }
 
@@ -147,9 +162,7 @@ func EventFind(handle int64) (id int64, err error) {
 	if _, ok := find(handle).(*hal.Event); ok {
 		return handle, nil
 	}
-	table.mu.Lock()
-	id, ok := table.events[uint64(handle)]
-	table.mu.Unlock()
+	id, ok := python.EventOf(uint64(handle))
 	if !ok {
 		return 0, unknown(handle, "handle", "event")
 	}

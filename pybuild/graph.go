@@ -13,6 +13,8 @@ import (
 	"strings"
 	"unsafe"
 
+	"halstream/bindings/python"
+	"halstream/bindings/records"
 	"halstream/hal"
 	"halstream/hal/driver"
 )
@@ -38,13 +40,8 @@ func useGraphs(r *hal.Runtime) {
 // place returns the file and line of the program's innermost frame of a site, or of the
 // installed package that called where there is none; "" if it is unknown.
 func place(site uint32) string {
-	c := C.halstream_site_text(C.uint32_t(site))
-	if c == nil {
-		return ""
-	}
-	defer C.free(unsafe.Pointer(c))
-	var frames []frameRecord
-	if json.Unmarshal([]byte(C.GoString(c)), &frames) != nil {
+	var frames []records.Frame
+	if json.Unmarshal([]byte(python.SiteText(site)), &frames) != nil {
 		return ""
 	}
 	found := ""
@@ -99,7 +96,7 @@ func GraphNodes(id int64) (nodes string, err error) {
 				r.After = append(r.After, dep.Index())
 			}
 			reads, writes := n.Accesses()
-			r.Reads, r.Writes = rangeRecords(reads), rangeRecords(writes)
+			r.Reads, r.Writes = records.Ranges(reads), records.Ranges(writes)
 			for _, c := range graphsOf(n) {
 				r.Child += len(c.Nodes())
 			}
@@ -256,7 +253,7 @@ func insertBuilder(s *hal.Stream, err error) (builder int64, _ error) {
 	if err != nil {
 		return 0, err
 	}
-	addLines(s.Device().Runtime(), 1)
+	python.AddLines(s.Device().Runtime(), 1)
 	return insert(s), nil
 }
 
@@ -264,7 +261,7 @@ func insertBuilder(s *hal.Stream, err error) (builder int64, _ error) {
 func onBuilder(builder int64, op string, f func(*hal.Stream) (int64, error)) (value int64, err error) {
 	return on(builder, op, "stream", func(s *hal.Stream) (int64, error) {
 		remove(builder)
-		defer addLines(s.Device().Runtime(), -1)
+		defer python.AddLines(s.Device().Runtime(), -1)
 		return f(s)
 	})
 }
@@ -275,8 +272,8 @@ func withLines(f func() (*hal.Node, error)) (index int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	addLines(r, 1)
-	defer addLines(r, -1)
+	python.AddLines(r, 1)
+	defer python.AddLines(r, -1)
 	return indexOf(f())
 }
 

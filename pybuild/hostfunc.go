@@ -3,6 +3,8 @@ package pybuild
 import (
 	"strings"
 
+	"halstream/bindings/python"
+	"halstream/bindings/waits"
 	"halstream/hal"
 	"halstream/hal/driver"
 )
@@ -72,14 +74,14 @@ func QueueNext(id, limit int64) (token int64, err error) {
 		return 0, err
 	}
 	t := caller()
-	end := deadlineAfter(limit)
+	end := waits.After(limit)
 	for {
 		task, err := q.Next(t, 0)
 		if err != nil {
 			return 0, raise(err)
 		}
 		if task == (hal.Task{}) && limit != 0 {
-			if _, raised := outside(reported{q, t, &task}, end.left()); raised {
+			if _, raised := python.Await(reported{q, t, &task}, end.Left()); raised {
 				return 0, nil
 			}
 		}
@@ -96,6 +98,9 @@ type reported struct {
 	t    *hal.Thread
 	task *hal.Task
 }
+
+// Queue implements python.ForReports.
+func (r reported) Queue() *hal.Queue { return r.q }
 
 // Wait implements driver.Point.
 func (r reported) Wait(limit int64) bool {

@@ -1,9 +1,17 @@
 package pybuild
 
+/*
+#include "calls.h"
+
+static halstream_launch *halstream_launch_at(int64_t address) { return (halstream_launch *)(uintptr_t)address; }
+*/
+import "C"
+
 import (
 	"encoding/hex"
 	"strconv"
 	"strings"
+	"unsafe"
 
 	"halstream/hal"
 	"halstream/hal/driver"
@@ -136,4 +144,14 @@ func checkModes(modes string) error {
 		}
 	}
 	return nil
+}
+
+// launchAt returns the halstream_launch at an address, whose parts stay as they are during the call only.
+func launchAt(address int64) (spec hal.LaunchSpec, modes string) {
+	l := C.halstream_launch_at(C.int64_t(address))
+	n := (*[11]uint32)(unsafe.Pointer(l.size))
+	modes = unsafe.String((*byte)(unsafe.Pointer(l.modes)), int(l.count))
+	return hal.LaunchSpec{Grid: [3]uint32(n[:3]), Block: [3]uint32(n[3:6]), Shared: n[6], Cooperative: n[7] != 0,
+		Cluster: [3]uint32(n[8:]),
+		Args:    unsafe.Slice((*byte)(l.cells), int(l.count)*driver.Cell)}, modes
 }

@@ -1,6 +1,7 @@
 package pybuild
 
 import (
+	"halstream/bindings/python"
 	"halstream/hal"
 	"halstream/hal/stall"
 )
@@ -15,7 +16,7 @@ func LeaksStart() (handle int64, err error) {
 func LeaksTake(handle int64) (list string, err error) {
 	return on(handle, "list what is alive", "list", func(l *stall.Leaks) (string, error) {
 		alive := []objectRecord{}
-		for _, o := range append(l.Alive(), blockedAt.Gates()...) {
+		for _, o := range append(l.Alive(), python.BlockedAt.Gates()...) {
 			alive = append(alive, objectRecord(o))
 		}
 		return encode(alive), nil

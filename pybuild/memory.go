@@ -1,6 +1,11 @@
 package pybuild
 
+// #include "calls.h"
+import "C"
+
 import (
+	"halstream/bindings/python"
+	"halstream/bindings/records"
 	"halstream/hal"
 	"halstream/hal/driver"
 )
@@ -37,14 +42,12 @@ func sizeAt(r *hal.Runtime, addr uint64) uint64 {
 // slow runs a call that gives size bytes of memory back. Python's lock is released if that
 // may take milliseconds, as giving many pages back to the system does.
 func slow(size uint64, f func() error) (err error) {
-	if size < slowAt {
+	if size < python.SlowAt {
 		return f()
 	}
 	unlocked(func() { err = f() })
 	return err
 }
-
-const slowAt = 4 << 20
 
 // MemAllocAsync returns the address of size bytes in the order of a stream.
 func MemAllocAsync(id, size int64) (addr uint64, err error) {
@@ -115,22 +118,22 @@ func PoolStat(ordinal, which int64) (n uint64, err error) {
 // chunkRecord.
 func PoolChunks(ordinal int64) (chunks string, err error) {
 	return onDevice(ordinal, func(d *hal.Device) (string, error) {
-		records := []chunkRecord{}
+		list := []chunkRecord{}
 		for _, c := range d.PoolChunks() {
 			r := chunkRecord{
-				Segment: rangeRecord{c.Segment.Start, c.Segment.Size},
-				Chunk:   rangeRecord{c.Chunk.Start, c.Chunk.Size},
+				Segment: records.Range{Start: c.Segment.Start, Size: c.Segment.Size},
+				Chunk:   records.Range{Start: c.Chunk.Start, Size: c.Chunk.Size},
 				Used:    c.Used,
 			}
 			if c.Block != nil {
 				r.Size = c.Block.Size
 			}
 			if s := c.Stream; s != nil && s != d.Legacy() {
-				r.Stream = uint64(idOfStream(s))
+				r.Stream = uint64(python.IDOf(s))
 			}
-			records = append(records, r)
+			list = append(list, r)
 		}
-		return encode(records), nil
+		return encode(list), nil
 	})
 }
 
@@ -319,4 +322,9 @@ func MemMarkManaged(addr uint64) (zero int64, err error) {
 func MemCheck(addr, size int64) (zero int64, err error) {
 	defer guard(&err)
 	return 0, raise(hal.CheckMemory("check memory", uint64(addr), uint64(size)))
+}
+
+// noteBlock tells C code which block was found, or made.
+func noteBlock(start, size uint64, ordinal int) {
+	C.halstream_found = C.halstream_block{C.uint64_t(start), C.uint64_t(size), C.int64_t(ordinal)}
 }

@@ -1,12 +1,19 @@
 package pybuild
 
-// #include "dispatch.h"
+/*
+#include "dispatch.h"
+
+static int64_t *halstream_ids(int64_t address) { return (int64_t *)(uintptr_t)address; }
+*/
 import "C"
 
 import (
+	"halstream/bindings/python"
 	"halstream/hal"
 	"halstream/hal/bestfit"
 	"halstream/hal/driver"
+	"slices"
+	"unsafe"
 )
 
 // Describe says where a stream, an event or a context stands.
@@ -74,19 +81,35 @@ func Reap(id int64) (released int64, err error) {
 	return 1, nil
 }
 
+// ReapIds is Reap for count ids, which lie at an address, in their order. It closes all of them, also where one fails,
+// whose error it returns.
+func ReapIds(address, count int64) (released int64, err error) {
+	defer guard(&err)
+	ids := slices.Clone(unsafe.Slice((*int64)(C.halstream_ids(C.int64_t(address))), count))
+	slices.Sort(ids)
+	for _, id := range ids {
+		one, failed := Reap(id)
+		released |= one
+		if err == nil {
+			err = failed
+		}
+	}
+	return released, err
+}
+
 func closeAs(t *hal.Thread, id int64) (err error) {
 	switch o := find(id).(type) {
 	case *hal.Stream:
 		err = o.Close(t)
-		endLines(o)
+		python.EndLines(o)
 		keepLost(id, o)
 	case *hal.Event:
 		if err = o.Close(t); err == nil {
-			dropWaits(o)
+			python.BlockedAt.EventClosed(o)
 		}
 	case driver.Gate:
 		o.Open() // nobody could open it any more
-		dropGate(o)
+		python.BlockedAt.GateOpened(o)
 	case *hal.Queue:
 		o.Close()
 		delete(queueIDs, o)
@@ -131,7 +154,7 @@ func GateNew(id int64) (gate int64, err error) {
 	if err != nil {
 		return 0, raise(err)
 	}
-	keepGate(g)
+	python.BlockedAt.GateMade(g)
 	return insert(g), nil
 }
 
@@ -140,7 +163,7 @@ func GateOpen(id int64) (zero int64, err error) {
 	defer guard(&err)
 	if g, ok := find(id).(driver.Gate); ok {
 		g.Open()
-		dropGate(g)
+		python.BlockedAt.GateOpened(g)
 	}
 	return 0, nil
 }

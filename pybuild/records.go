@@ -3,10 +3,12 @@ package pybuild
 import (
 	"encoding/json"
 	"strconv"
+
+	"halstream/bindings/records"
 )
 
 // Everything that crosses the boundary to Python as more than a number or a plain
-// text is JSON. The structs of this file are its records; the same records are in
+// text is JSON. The structs of this file, and those of bindings/records, are its records; the same records are in
 // python/halstream/_records.py, and tests/process/test_records.py compares both.
 
 // errorPrefix begins the text of every error that the runtime reports; an
@@ -23,61 +25,16 @@ type errorRecord struct {
 	Text      string `json:"text"`
 }
 
-// frameRecord is a frame of a stack; halstream_site_text in sites.c writes it.
-//
-//lint:ignore U1000 the declaration that tests compare with both ends
-type frameRecord struct {
-	File     string `json:"file"`
-	Line     int    `json:"line"`
-	Function string `json:"function"`
-}
-
-// rangeRecord is a range of memory.
-type rangeRecord struct {
-	Start uint64 `json:"start"`
-	Size  uint64 `json:"size"`
-}
-
 // nodeRecord is a node of a graph.
 type nodeRecord struct {
-	Kind   string        `json:"kind"`
-	Name   string        `json:"name"`  // of a kernel or a native function, where the program has given one
-	Site   uint32        `json:"site"`  // of the call that became it, 0 where it is not known
-	After  []int         `json:"after"` // nodes that it comes after
-	Token  uint64        `json:"token"` // of a function, 0 without one
-	Reads  []rangeRecord `json:"reads"`
-	Writes []rangeRecord `json:"writes"`
-	Child  int           `json:"child"` // nodes of a graph that is a node
-}
-
-// operationRecord is an operation of a log: what was enqueued, or what the host did.
-type operationRecord struct {
-	ID          uint32        `json:"id"`
-	Kind        string        `json:"kind"`
-	Device      int           `json:"device"` // ordinal, -1 where it concerns no device
-	Stream      uint64        `json:"stream"` // index of the stream on its device
-	Thread      uint64        `json:"thread"` // the runtime's own number, 0 where no thread made the call
-	Event       uint64        `json:"event"`  // number of the event, 0 for none
-	Version     uint64        `json:"version"`
-	OtherDevice int           `json:"other_device"` // of the stream waited for, else that of the operation
-	Other       uint64        `json:"other"`        // index of the stream waited for
-	Token       uint64        `json:"token"`        // of a function
-	Reads       []rangeRecord `json:"reads"`
-	Writes      []rangeRecord `json:"writes"`
-	Site        uint32        `json:"site"`   // of the call, 0 where it is not known
-	Host        bool          `json:"host"`   // something that the host did
-	Time        int64         `json:"time"`   // in nanoseconds, 0 in a log without times
-	Name        string        `json:"name"`   // that the program has given it, "" without one
-	Launch      uint32        `json:"launch"` // id of the launch of a graph that it is a node of, 0 for others
-	Branch      int           `json:"branch"` // of the launch, from 0
-	Node        int           `json:"node"`   // its index in the graph that is launched, -1 in another one and for others
-}
-
-// executionRecord is when an operation ran, in nanoseconds.
-type executionRecord struct {
-	ID    uint64 `json:"id"`
-	Began int64  `json:"began"`
-	Ended int64  `json:"ended"`
+	Kind   string          `json:"kind"`
+	Name   string          `json:"name"`  // of a kernel or a native function, where the program has given one
+	Site   uint32          `json:"site"`  // of the call that became it, 0 where it is not known
+	After  []int           `json:"after"` // nodes that it comes after
+	Token  uint64          `json:"token"` // of a function, 0 without one
+	Reads  []records.Range `json:"reads"`
+	Writes []records.Range `json:"writes"`
+	Child  int             `json:"child"` // nodes of a graph that is a node
 }
 
 // placeRecord is a stream.
@@ -129,11 +86,11 @@ type lossRecord struct {
 
 // chunkRecord is a part of a segment of a device's pool.
 type chunkRecord struct {
-	Segment rangeRecord `json:"segment"`
-	Chunk   rangeRecord `json:"chunk"`
-	Size    uint64      `json:"size"`   // of the block that has it, as the program asked; 0 without one
-	Used    bool        `json:"used"`   // by the block, or by pending work on one that was freed
-	Stream  uint64      `json:"stream"` // id of the stream on which it was allocated, 0 for the default one or none
+	Segment records.Range `json:"segment"`
+	Chunk   records.Range `json:"chunk"`
+	Size    uint64        `json:"size"`   // of the block that has it, as the program asked; 0 without one
+	Used    bool          `json:"used"`   // by the block, or by pending work on one that was freed
+	Stream  uint64        `json:"stream"` // id of the stream on which it was allocated, 0 for the default one or none
 }
 
 // objectRecord is an object that the program made and has not closed or freed.
@@ -200,19 +157,19 @@ type noteRecord struct {
 
 // findingRecord is a report of the checker: two accesses to the same bytes.
 type findingRecord struct {
-	Category  string       `json:"category"`
-	Pairs     int64        `json:"pairs"` // found so far with the same sites, kinds and streams
-	Range     rangeRecord  `json:"range"`
-	BlockKind int          `json:"block_kind"` // as in blockRecord
-	Block     rangeRecord  `json:"block"`      // that contains the range
-	BlockSite uint32       `json:"block_site"` // of its allocation, 0 where it is not known
-	Why       string       `json:"why"`
-	Memory    string       `json:"memory"`  // what was done to the life of the memory, or ""
-	Devices   bool         `json:"devices"` // the accesses are on different devices
-	First     accessRecord `json:"first"`
-	Second    accessRecord `json:"second"`
-	Wait      *noteRecord  `json:"wait"`
-	Record    *noteRecord  `json:"record"`
+	Category  string        `json:"category"`
+	Pairs     int64         `json:"pairs"` // found so far with the same sites, kinds and streams
+	Range     records.Range `json:"range"`
+	BlockKind int           `json:"block_kind"` // as in blockRecord
+	Block     records.Range `json:"block"`      // that contains the range
+	BlockSite uint32        `json:"block_site"` // of its allocation, 0 where it is not known
+	Why       string        `json:"why"`
+	Memory    string        `json:"memory"`  // what was done to the life of the memory, or ""
+	Devices   bool          `json:"devices"` // the accesses are on different devices
+	First     accessRecord  `json:"first"`
+	Second    accessRecord  `json:"second"`
+	Wait      *noteRecord   `json:"wait"`
+	Record    *noteRecord   `json:"record"`
 }
 
 // fixRecord is a change of the program that is to order the operations of a finding.
@@ -229,9 +186,9 @@ type fixRecord struct {
 // nearbyRecord is operations around others: those of each list as indices of Operations, and
 // how many operations of the run came before each of these.
 type nearbyRecord struct {
-	Operations []operationRecord `json:"operations"`
-	Places     []int             `json:"places"`
-	Around     [][]int           `json:"around"`
+	Operations []records.Operation `json:"operations"`
+	Places     []int               `json:"places"`
+	Around     [][]int             `json:"around"`
 }
 
 // checkRecord counts what the checker has seen and what it keeps.

@@ -2,10 +2,8 @@ package pybuild
 
 /*
 #include "caller.h"
-#include "stall.h"
 
 static uint32_t self_slot(void) { return (uint32_t)halstream_self.slot; }
-static int32_t self_tid(void) { return halstream_self.tid; }
 static int32_t self_inside(void) { return halstream_self.native; }
 */
 import "C"
@@ -14,45 +12,15 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
 
+	"halstream/bindings/python"
+	"halstream/bindings/schedules"
 	"halstream/hal"
 	"halstream/hal/driver"
 )
-
-// tids are the system's numbers of the threads that have called, and those threads by
-// their slot, for readers that do not hold Python's lock.
-var tids struct {
-	sync.Mutex
-	of     map[*hal.Thread]int32
-	bySlot map[uint32]*hal.Thread
-	// handle is what pthread_self returns on them.
-	handle map[*hal.Thread]uint64
-}
-
-// keepTid adds the calling thread to tids.
-func keepTid(slot int32, t *hal.Thread) {
-	tids.Lock()
-	defer tids.Unlock()
-	if tids.of == nil {
-		tids.of, tids.bySlot = map[*hal.Thread]int32{}, map[uint32]*hal.Thread{}
-		tids.handle = map[*hal.Thread]uint64{}
-	}
-	tids.handle[t] = uint64(C.halstream_ident())
-	tids.of[t] = int32(C.self_tid())
-	tids.bySlot[uint32(slot)] = t
-}
-
-func dropTid(slot int32, t *hal.Thread) {
-	tids.Lock()
-	defer tids.Unlock()
-	delete(tids.of, t)
-	delete(tids.bySlot, uint32(slot))
-	delete(tids.handle, t)
-}
 
 // reaping is the slot of the thread that closes an object whose owner was garbage
 // collected, which is no call of the program; 0 while none does.
@@ -69,18 +37,16 @@ func reap() (end func()) {
 func whoCalls() driver.Caller {
 	funcs := rt.Funcs
 	return driver.Caller{
-		Wait: outside,
+		Wait: python.Await,
 		Thread: func() (uint64, bool) {
 			slot := uint32(C.self_slot())
 			if slot != 0 && reaping.Load() == slot || C.self_inside() != 0 {
 				return 0, true
 			}
-			tids.Lock()
-			t := tids.bySlot[slot]
-			tids.Unlock()
-			if t == nil {
+			if slot == 0 {
 				return 0, false
 			}
+			t := python.ThreadAt(int32(slot))
 			return t.ID, t.Serves()
 		},
 		Stuck: func(token uint64) (stuck, interrupted bool) {
@@ -88,38 +54,18 @@ func whoCalls() driver.Caller {
 			if t == nil {
 				return funcs.DescribeBusy() != "", false // no thread is left to take it
 			}
-			tids.Lock()
-			tid := tids.of[t]
-			tids.Unlock()
 			waits, certain, raised := stuckInPython(token)
 			if certain || raised {
 				return certain, raised
 			}
 			// A function may also wait for threads that it uses itself, and they are busy.
-			return usage.nearlyIdle() && (waits || waitsForever(tid)) && suspected.lasts(token), false
+			return usage.nearlyIdle() && (waits || schedules.Waits(systemNumber(t))) && suspected.Lasts(token), false
 		},
 		Asleep: asleep,
 	}
 }
 
-// uncertainLimit is for how long a function must be seen waiting before it counts as stuck,
-// where it may wait for other threads than those that wait for it.
-const uncertainLimit = 30 * time.Millisecond
-
-// suspicion is since when a function has been seen waiting.
-type suspicion struct {
-	token uint64
-	since time.Time
-}
-
-var suspected suspicion
-
-func (s *suspicion) lasts(token uint64) bool {
-	if s.token != token {
-		*s = suspicion{token, time.Now()}
-	}
-	return time.Since(s.since) >= uncertainLimit
-}
+var suspected schedules.Suspicion
 
 // processorUsage is how much processor time this process had used at a moment.
 type processorUsage struct{ used, at time.Duration }
@@ -142,27 +88,24 @@ func (p *processorUsage) nearlyIdle() bool {
 // loaded is when the extension was loaded.
 var loaded = time.Now()
 
-// waitsForever reports whether a thread of this process waits in the kernel for
-// a lock, without a limit. Where the system does not tell, it does not.
-func waitsForever(tid int32) bool {
-	text, err := os.ReadFile("/proc/self/task/" + strconv.Itoa(int(tid)) + "/syscall")
-	fields := strings.Fields(string(text))
-	if err != nil || len(fields) < 5 || fields[0] != futexCall {
-		return false
+// systemNumber returns the system's number of a thread, 0 if it is unknown.
+func systemNumber(t *hal.Thread) int {
+	for _, one := range python.Threads.All() {
+		if one.Hal == t {
+			return one.System
+		}
 	}
-	return fields[4] == "0x0" // the limit
+	return 0
 }
 
 // asleep reports whether every thread that has called the runtime sleeps, those
 // that run functions of streams left out.
 func asleep() bool {
-	tids.Lock()
-	defer tids.Unlock()
-	for t, tid := range tids.of {
-		if t.Serves() {
+	for _, t := range python.Threads.All() {
+		if t.Hal.Serves() {
 			continue
 		}
-		text, err := os.ReadFile("/proc/self/task/" + strconv.Itoa(int(tid)) + "/stat")
+		text, err := os.ReadFile("/proc/self/task/" + strconv.Itoa(t.System) + "/stat")
 		if err != nil {
 			continue
 		}

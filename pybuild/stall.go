@@ -1,39 +1,21 @@
 package pybuild
 
-/*
-#include "caller.h"
-#include "stall.h"
-#include "sites.h"
-*/
+// #include "stall.h"
 import "C"
 
 import (
 	"encoding/json"
 
-	"halstream/hal"
+	"halstream/bindings/python"
 	"halstream/hal/driver"
 	"halstream/hal/stall"
 )
-
-// waits are the waits of host threads that have no limit.
-var waits stall.Waits
-
-// beginWait lists a wait of the calling thread.
-func beginWait(r *hal.Runtime, p driver.Point) *stall.Wait {
-	self := C.halstream_this()
-	who := stall.Waiter{Thread: uint64(C.halstream_ident()), Point: p,
-		Active: func() bool { return self.handling != 0 }}
-	if reports, ok := p.(reported); ok {
-		who.Reports = reports.q
-	}
-	return waits.Begin(r, who)
-}
 
 // stuckInPython asks Python about the running function with this token: whether it
 // waits for another thread, whether it is certain that no thread can end this wait but
 // those that wait for the function, and whether a signal handler raised meanwhile.
 func stuckInPython(token uint64) (waits, certain, raised bool) {
-	if over.Load() {
+	if python.Over() {
 		return false, false, false
 	}
 	answer := C.halstream_stall_ask_function(C.int64_t(token))
@@ -71,7 +53,7 @@ func StallState() (state string, err error) {
 func StallWaits() (waiting string, err error) {
 	defer guard(&err)
 	list := []waitRecord{}
-	for _, b := range waits.Blocked() {
+	for _, b := range python.Blocked.Blocked() {
 		list = append(list, waitRecord{b.Thread, b.Report, placeRecords(b.On)})
 	}
 	return encode(list), nil
@@ -86,7 +68,7 @@ func StallGraph() (streams string, err error) {
 	}
 	for _, b := range rt.Busy() {
 		list = append(list, busyRecord{placeRecord{b.At.Device, b.At.Stream}, b.Title, b.Pending, b.Head,
-			int(b.Need), b.Number, blockedAt.Of(b), placeRecords(b.On)})
+			int(b.Need), b.Number, python.BlockedAt.Of(b), placeRecords(b.On)})
 	}
 	return encode(list), nil
 }
@@ -135,20 +117,3 @@ func places(records []placeRecord) []driver.Fence {
 	}
 	return list
 }
-
-// blockedAt knows where the program enqueued what streams are blocked by.
-var blockedAt = stall.NewSites(site)
-
-// site returns where the calling thread's program is.
-func site() uint32 { return uint32(C.halstream_site()) }
-
-// line returns where the calling thread's program is, as far as captures want to know.
-func line() uint32 { return uint32(C.halstream_line()) }
-
-func keepGate(g driver.Gate) { blockedAt.GateMade(g) }
-
-func dropGate(g driver.Gate) { blockedAt.GateOpened(g) }
-
-func keepWait(s *hal.Stream, e *hal.Event) { blockedAt.WaitMade(s, e) }
-
-func dropWaits(e *hal.Event) { blockedAt.EventClosed(e) }

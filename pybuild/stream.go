@@ -7,6 +7,7 @@ import "C"
 
 import (
 	"halstream/bindings"
+	"halstream/bindings/python"
 	"halstream/hal"
 	"halstream/hal/driver"
 )
@@ -50,9 +51,9 @@ func StreamDefault(ordinal, ownThread int64) (id int64, err error) {
 	}
 	d.DefaultStream()
 	if ownThread != 0 {
-		return perThreadIDs[ordinal], nil
+		return python.Current().PerThread[ordinal], nil
 	}
-	return legacyIDs[ordinal], nil
+	return python.Current().Legacy[ordinal], nil
 }
 
 // StreamOwn returns the id of the calling thread's default stream, which stays
@@ -67,14 +68,7 @@ func StreamOwn(ordinal int64) (id int64, err error) {
 	if err != nil {
 		return 0, raise(err)
 	}
-	table.mu.Lock()
-	defer table.mu.Unlock()
-	id, ok := table.own[s]
-	if !ok {
-		id = insertLocked(s)
-		table.own[s] = id
-	}
-	return id, nil
+	return python.InsertOwn(s), nil
 }
 
 // enqueued ends a call that enqueued work: on a host-blocking stream it waits.
@@ -132,7 +126,7 @@ func StreamWaitLimited(id, eventID, limit int64) (zero int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	keepWait(s, e)
+	python.BlockedAt.WaitMade(s, e)
 	return enqueued(t, s, s.WaitLimited(t, e, limit))
 }
 
@@ -256,8 +250,8 @@ func StreamAbort(id int64) (n int64, err error) {
 func StreamHandle(id int64) (handle int64, err error) {
 	defer guard(&err)
 	switch o := find(id).(type) {
-	case perThread:
-		s, err := o.dev.PerThreadStream(caller())
+	case python.PerThread:
+		s, err := o.Device.PerThreadStream(caller())
 		if err != nil {
 			return 0, raise(err)
 		}
@@ -283,10 +277,7 @@ func StreamHandle(id int64) (handle int64, err error) {
 // StreamExternal returns the id of the stream with a handle of the vendor's: of an
 // open stream of this runtime that has it, or a new one for another library's.
 func StreamExternal(ordinal, handle int64) (id int64, err error) {
-	table.mu.Lock()
-	_, isEvent := table.events[uint64(handle)]
-	table.mu.Unlock()
-	if isEvent { // a driver does not check what a handle is of
+	if _, isEvent := python.EventOf(uint64(handle)); isEvent { // a driver does not check what a handle is of
 		return 0, unknown(handle, "use external stream", "stream")
 	}
 	return onDevice(ordinal, func(d *hal.Device) (id int64, err error) {
@@ -295,18 +286,9 @@ func StreamExternal(ordinal, handle int64) (id int64, err error) {
 			return 0, err
 		}
 		if s == d.Legacy() {
-			return legacyIDs[ordinal], nil
+			return python.Current().Legacy[ordinal], nil
 		}
-		table.mu.Lock()
-		defer table.mu.Unlock()
-		if own, ok := table.streams[s]; ok {
-			return own, nil
-		}
-		id = insertLocked(s)
-		if s.PerThread() {
-			table.own[s] = id
-		}
-		return id, nil
+		return python.InsertHandled(s), nil
 	})
 }
 

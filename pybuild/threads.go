@@ -1,14 +1,13 @@
 package pybuild
 
-// #include "stall.h"
-import "C"
-
 import (
 	"encoding/json"
 	"os"
 	"slices"
 	"time"
 
+	"halstream/bindings/python"
+	"halstream/bindings/threads"
 	"halstream/hal/driver"
 	"halstream/hal/ownthread"
 	"halstream/hal/stall"
@@ -27,16 +26,14 @@ func StallThreads(handles string) (list string, err error) {
 	found := []threadRecord{}
 	// Of these the stack pointer may be one of Go's, by which Acting does not find them.
 	calling := map[int]bool{}
-	unplaced := []uint64{uint64(C.halstream_ident())}
-	tids.Lock()
-	for t, tid := range tids.of {
-		calling[int(tid)] = slices.Contains(named, tids.handle[t])
-		if int(tid) == os.Getpid() {
-			unplaced = append(unplaced, tids.handle[t])
+	unplaced := []uint64{threads.Ident()}
+	for _, t := range python.Threads.All() {
+		calling[t.System] = slices.Contains(named, t.Ident)
+		if t.System == os.Getpid() {
+			unplaced = append(unplaced, t.Ident)
 		}
 	}
-	tids.Unlock()
-	calling[int(C.halstream_system_number())] = true
+	calling[threads.System()] = true
 	known := func(id int) bool { return calling[id] || ownthread.Is(id) }
 	acting := stall.Acting(known, named, unplaced...)
 	if len(acting) > 0 {

@@ -1,6 +1,9 @@
 package pybuild
 
-import "halstream/hal"
+import (
+	"halstream/bindings/records"
+	"halstream/hal"
+)
 
 // TraceStart begins to log what is enqueued and what the host does, and
 // returns the handle of the log.
@@ -14,12 +17,12 @@ func startLog(times bool) (handle int64, err error) {
 }
 
 // TraceTake returns the operations that a log has gathered since the last call: a
-// list of operationRecord.
+// list of records.Operation.
 func TraceTake(handle int64) (operations string, err error) {
 	return on(handle, "trace", "trace", func(l *hal.Log) (string, error) {
-		list := []operationRecord{}
+		list := []records.Operation{}
 		for when, o := range l.Take().All() {
-			list = append(list, recordOf(when, &o))
+			list = append(list, records.Of(when, &o))
 		}
 		return encode(list), nil
 	})
@@ -34,41 +37,6 @@ func TraceStop(handle int64) (zero int64, err error) {
 	})
 }
 
-func recordOf(when int64, o *hal.Operation) operationRecord {
-	var thread uint64
-	if o.Thread != nil {
-		thread = o.Thread.ID
-	}
-	r := operationRecordOf(o, thread)
-	r.Time = when
-	return r
-}
-
-func operationRecordOf(o *hal.Operation, thread uint64) operationRecord {
-	r := operationRecord{ID: o.ID, Kind: o.Kind.String(), Device: -1, Version: o.Version, Token: o.Token, Thread: thread,
-		Reads: rangeRecords(o.Reads), Writes: rangeRecords(o.Writes), Site: o.Site, Host: o.Host, Name: o.Name,
-		Launch: o.Launch, Branch: o.Branch, Node: o.Node}
-	if o.Stream != nil {
-		r.Device, r.Stream = o.Stream.Device().Ordinal(), o.Stream.Index()
-	}
-	if o.Event != nil {
-		r.Event = o.Event.ID()
-	}
-	r.OtherDevice = r.Device
-	if o.Other != nil {
-		r.OtherDevice, r.Other = o.Other.Device().Ordinal(), o.Other.Index()
-	}
-	return r
-}
-
-func rangeRecords(list []hal.Range) []rangeRecord {
-	records := make([]rangeRecord, 0, len(list))
-	for _, r := range list {
-		records = append(records, rangeRecord(r))
-	}
-	return records
-}
-
 // ExecutedStart begins to record when operations run.
 func ExecutedStart() (zero int64, err error) {
 	return onRuntime(func(r *hal.Runtime) (int64, error) { return nothing(r.FollowExecution(true)) })
@@ -79,14 +47,10 @@ func RuntimeNow() (ns int64, err error) {
 	return onRuntime(func(r *hal.Runtime) (int64, error) { return r.Now(), nil })
 }
 
-// ExecutedTake returns what ran since the last call: a list of executionRecord.
+// ExecutedTake returns what ran since the last call: a list of records.Execution.
 func ExecutedTake() (executions string, err error) {
 	return onRuntime(func(r *hal.Runtime) (string, error) {
-		list := []executionRecord{}
-		for _, x := range r.Executions() {
-			list = append(list, executionRecord{uint64(x.Tag), x.Began, x.Ended})
-		}
-		return encode(list), nil
+		return encode(records.Executions(r)), nil
 	})
 }
 

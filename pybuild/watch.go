@@ -6,6 +6,7 @@ import "C"
 import (
 	"sync/atomic"
 
+	"halstream/bindings/python"
 	"halstream/hal"
 	"halstream/hal/stall"
 )
@@ -35,7 +36,7 @@ func watch(r *hal.Runtime) {
 		return
 	}
 	go func() {
-		for w.Wait(now.stop) && !over.Load() {
+		for w.Wait(now.stop) && !python.Over() {
 			if w.Tick() {
 				w.Answered(C.halstream_stall_watch() == C.STALL_MAYBE)
 			}

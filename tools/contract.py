@@ -3,8 +3,8 @@
 Usage: python tools/contract.py [--check]
 
 Reads the numbered clauses of hal/doc*.go, the Go cases of hal/haltest, hal/host,
-hal/order, hal/stall and pybuild, and the tests of tests/conformance, tests/capi, tests/ascend, tests/cuda, tests/trust,
-tests/torch and tests/paddle_real;
+hal/order, hal/stall, capi and pybuild, and the tests of tests/conformance, tests/capi, tests/ascend, tests/cuda,
+tests/trust, tests/torch and tests/paddle_real;
 and, for each dialect, the number of rows of its checklist, the rows that tests name
 by ``pytest.mark.row``, and the rows left out with a reason. Writes docs/contract.md
 and docs/coverage.md. With ``--check`` nothing is written, and a file that would
@@ -75,7 +75,7 @@ def read_clauses(text: str) -> tuple[dict[str, Clause], list[str]]:
 
 
 #: Packages whose rules no backend has to keep: their own tests carry the ids.
-OWN = ("hal/host", "hal/order", "hal/stall", "hal/touch", "pybuild", "libascendcl")
+OWN = ("hal/host", "hal/order", "hal/stall", "hal/touch", "capi", "pybuild", "libascendcl")
 
 
 def go_cases() -> Iterator[tuple[str, str]]:

@@ -45,8 +45,13 @@ class Mutant:
         """
         if Path(self.file).name.startswith("_handles"):
             return HANDLES
-        folder = self.file.partition("/")[0]
-        return EXTENSION if folder == "pybuild" and not (self.file.endswith(".go") and self.tested_in(folder)) else None
+        if self.file.partition("/")[0] not in ("bindings", "capi", "pybuild") or self._of_ascendcl():
+            return None
+        return None if self.file.endswith(".go") and self.tested_in(self.file.rpartition("/")[0]) else EXTENSION
+
+    def _of_ascendcl(self) -> bool:
+        """Return whether the clause is one of libascendcl's, which Python does not see."""
+        return self.clause.startswith("N") and self.file.startswith(("bindings/", "libascendcl/"))
 
     def tested_in(self, folder: str) -> bool:
         """Return whether Go tests of a package have the name of the clause."""
@@ -63,7 +68,7 @@ class Mutant:
         if not self.file.endswith((".go", ".c", ".h")) or self.module:
             files = self._of_dialect() or files_of(self.clause)
             return [("pytest", *files)] if files else []
-        folder = self.file.split("/")[0]
+        folder = "libascendcl" if self._of_ascendcl() else self.file.split("/")[0]
         own: list[tuple[str, ...]] = [("go", f"./{folder}", "^")] if self.tested_in(folder) else []
         if folder == "libascendcl":
             files = files_of(self.clause, "ascend")
@@ -116,7 +121,8 @@ def go_tests(clause: str) -> list[tuple[str, ...]]:
     found = []
     if any(case in path.read_text() for path in (ROOT / "hal" / "haltest").glob("*.go")):
         found.append(("go", "./hal/host", "Conformance/^"))
-    paths = sorted(path for folder in ("hal", "pybuild", "cuda") for path in (ROOT / folder).rglob("*_test.go"))
+    folders = ("hal", "bindings", "capi", "pybuild", "cuda")
+    paths = sorted(path for folder in folders for path in (ROOT / folder).rglob("*_test.go"))
     packages = {f"./{path.parent.relative_to(ROOT)}" for path in paths if test.search(path.read_text())}
     return [*found, *(("go", package, "^") for package in sorted(packages))]
 

@@ -19,6 +19,7 @@ SUFFIXES = {".so", ".test", ".prof"}
 GENERATED = {
     Path("python/halstream/_halstream.pyi"),
     Path("python/halstream/_native/_constants.py"),
+    Path("python/halstream/acl/_ascendcl.py"),
     Path("python/halstream/_native/_functions.pyi"),
 }
 

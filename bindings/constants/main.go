@@ -1,11 +1,13 @@
-// Constants prints the constants of the core that Python uses, as the module
-// halstream._native._constants. The build runs it; its output is in no commit.
+// Constants writes what Python has to know of the core, and of AscendCL, as modules into a folder: _constants.py and
+// _ascendcl.py. The build runs it in the root of the tree; its output is in no commit.
 package main
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -80,21 +82,45 @@ func sections() []section {
 	}
 }
 
-func main() {
-	out := bufio.NewWriter(os.Stdout)
+// writeConstants writes the module halstream._native._constants.
+func writeConstants(out *bufio.Writer) error {
 	fmt.Fprint(out, "\"\"\"Constants of the core. The build writes this module: see bindings/constants.\"\"\"\n\n"+
 		"from typing import Final\n")
 	for _, s := range sections() {
-		fmt.Fprintf(out, "\n# %s\n", s.comment)
-		for _, v := range s.values {
-			text := fmt.Sprint(v.is)
-			if _, ok := v.is.(string); ok {
-				text = strconv.Quote(text)
-			}
-			fmt.Fprintf(out, "%s_%s: Final = %s\n", s.prefix, v.name, text)
-		}
+		s.write(out)
 	}
-	if err := out.Flush(); err != nil {
+	return nil
+}
+
+func (s section) write(out *bufio.Writer) {
+	fmt.Fprintf(out, "\n# %s\n", s.comment)
+	for _, v := range s.values {
+		text := fmt.Sprint(v.is)
+		if _, ok := v.is.(string); ok {
+			text = strconv.Quote(text)
+		}
+		fmt.Fprintf(out, "%s_%s: Final = %s\n", s.prefix, v.name, text)
+	}
+}
+
+// writeFile has a module written to a file.
+func writeFile(path string, write func(*bufio.Writer) error) error {
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	out := bufio.NewWriter(file)
+	return errors.Join(write(out), out.Flush(), file.Close())
+}
+
+func main() {
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "usage: go run ./bindings/constants FOLDER")
+		os.Exit(2)
+	}
+	err := errors.Join(writeFile(filepath.Join(os.Args[1], "_constants.py"), writeConstants),
+		writeFile(filepath.Join(os.Args[1], "_ascendcl.py"), writeAscendCL))
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "constants:", err)
 		os.Exit(1)
 	}

@@ -1,6 +1,7 @@
 """The records that cross the boundary between Go and Python as JSON.
 
-tests/process/test_records.py compares the names and types of the fields with pybuild/records.go.
+tests/process/test_records.py compares the names and types of the fields with pybuild/records.go and
+bindings/records.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ def test_codes_of_notifies(monkeypatch):
     assert rt.notify_set_import_pid(notify, [1]) == 207000
     with pytest.raises(TypeError, match="args parse failed"):
         rt.notify_batch_reset(notify)
-    monkeypatch.setattr(_notify, "NOTIFIES", 1)
+    monkeypatch.setattr(_notify, "MOST_NOTIFIES", 1)
     assert rt.create_notify(0) == (0, 207009)
     assert rt.destroy_notify(notify) == 0
     assert rt.destroy_notify(notify) == 107017

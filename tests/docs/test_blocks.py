@@ -140,7 +140,7 @@ def test_links_lead_somewhere() -> None:
 
 def test_named_files_exist() -> None:
     """Paths from the root, and the names of the Python package's own files."""
-    folders = ("hal/", "ascend/", "libascendcl/", "pybuild/", "buildsupport/", "tests/")
+    folders = ("hal/", "ascend/", "libascendcl/", "bindings/", "capi/", "pybuild/", "buildsupport/", "tests/")
     folders += ("docs/", "examples/", "python/", "tools/", "benchmarks/")
     missing = []
     for page, quoted in prose():
@@ -156,7 +156,7 @@ def test_named_files_exist() -> None:
 
 
 def test_named_environment_variables_are_read() -> None:
-    folders = ("hal", "bindings", "pybuild", "libascendcl", "cuda", "ascend")
+    folders = ("hal", "bindings", "capi", "pybuild", "libascendcl", "cuda", "ascend")
     sources = (p for folder in folders for p in (ROOT / folder).rglob("*.go"))
     code = [p for p in sources if not p.name.endswith("_test.go")]
     code += (ROOT / "python" / "halstream").rglob("*.py")

@@ -19,7 +19,10 @@ NUMBERS = {"int", "int32", "int64", "uint32", "uint64"}
 
 def go_records() -> dict[str, dict[str, str]]:
     """Return the fields of the records in Go, by the name of the record in Python."""
-    source = (PYBUILD / "records.go").read_text(encoding="utf-8")
+    shared = (PYBUILD.parent / "bindings" / "records" / "records.go").read_text(encoding="utf-8")
+    source = (PYBUILD / "records.go").read_text(encoding="utf-8").replace("records.Range", "rangeRecord")
+    source = source.replace("records.Operation", "operationRecord")
+    source += re.sub(r"(?m)^type (\w+) struct", r"type \1Record struct", shared.replace("[]Range", "[]rangeRecord"))
     found = {}
     for name, body in re.findall(r"^type (\w+Record) struct \{\n(.*?)^\}", source, re.M | re.S):
         fields = re.findall(r'^\s*\w+\s+(\S+)\s+`json:"(\w+)"`', body, re.M)

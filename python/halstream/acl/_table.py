@@ -5,27 +5,21 @@ from __future__ import annotations
 import functools
 
 from .. import _core
-from .._core import _context, _interop
+from .._core import _interop
 from .._core._context import Context, ReportQueue
 from .._errors import HalError
 from .._runtime import runtime
 from . import _codes as codes
-from . import constants as c
+from ._ascendcl import EVENT_WAITABLE, EVENTS, LEAST_PRIORITY
 from ._session import JoinableThread
 
 MASK = 2**64 - 1
-#: The least urgent priority. ACL's 0 (highest) to 7 are the core's -7 to 0.
-LEAST = 7
-
 #: What the dialect's handles name; a destroyed one is not in it.
 objects: dict[int, Stream | Event | Notify] = runtime.keep("acl streams and events", {})
 #: The queue of each thread that is subscribed to a stream, by the thread's number.
 queues: dict[int, ReportQueue] = runtime.keep("acl report queues", {})
 #: Threads made by `util.start_thread` and not joined yet, by number.
 threads: dict[int, JoinableThread] = runtime.keep("acl report threads", {})
-
-# An event with neither bit cannot be waited for by a stream; the second has no name in C.
-_WAITABLE = c.ACL_EVENT_SYNC | 0x4
 
 
 class Stream(_core.Stream):
@@ -50,14 +44,7 @@ class Event(_core.Event):
     @classmethod
     def make(cls, flags: int, ex: bool) -> Event:
         """Return a new event of the current context's device."""
-        kind = _context.KIND_STANDARD
-        if not ex:
-            forward = flags & (c.ACL_EVENT_SYNC | c.ACL_EVENT_EXTERNAL)
-            kind = _context.KIND_FUTURE if forward else _context.KIND_RECORDED
-        if not flags & (_WAITABLE | c.ACL_EVENT_EXTERNAL):
-            kind |= _context.NOT_WAITABLE
-        timing = _core.TIMING if flags & c.ACL_EVENT_TIME_LINE else 0
-        new = Context.current()._event_in(cls, kind | timing)
+        new = Context.current()._event_in(cls, EVENTS[flags, ex])
         new.flags, new.ex = flags, ex
         return new
 
@@ -119,7 +106,7 @@ def priority(of: _core.Stream) -> int:
     """
     level = of.priority  # refuses a closed one
     asked = of.asked if isinstance(of, Stream) else None
-    return LEAST + level if asked is None else asked
+    return LEAST_PRIORITY + level if asked is None else asked
 
 
 def own_stream(handle: int) -> _core.Stream:
@@ -131,7 +118,7 @@ def own_stream(handle: int) -> _core.Stream:
 
 def capturable(on: _core.Stream, marker: Event) -> None:
     """Refuse, where a stream captures, an event by which a capture cannot order work."""
-    if not (marker.ex and marker.flags & _WAITABLE) and on._capture_state("record") == 1:
+    if not (marker.ex and marker.flags & EVENT_WAITABLE) and on._capture_state("record") == 1:
         raise refuse(
             codes.RT_FEATURE_NOT_SUPPORT,
             "the stream captures, where events are those of create_event_ex_with_flag with ACL_EVENT_SYNC; "

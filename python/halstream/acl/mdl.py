@@ -37,9 +37,9 @@ __all__ = [
     "ri_execute_async",
 ]
 
-_NOT_CAPTURED = 107029
-_IMPLICIT = 107031
-_SYNC_TIMEOUT = 507046
+_NOT_CAPTURED = c.ACL_ERROR_RT_STREAM_NOT_CAPTURED
+_IMPLICIT = c.ACL_ERROR_RT_STREAM_CAPTURE_IMPLICIT
+_SYNC_TIMEOUT = codes.RT_STREAM_SYNC_TIMEOUT
 
 #: The instances that were not destroyed, by number.
 _instances: dict[int, tuple[Graph, GraphExec]] = runtime.keep("acl model-running instances", {})

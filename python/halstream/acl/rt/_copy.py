@@ -10,6 +10,7 @@ from ..._memory import DEVICE, PAGEABLE, PINNED, kind_of
 from ..._memory._addresses import check_unsafe
 from .. import _codes as codes
 from .. import constants as c
+from .._ascendcl import COPY_ENDS
 from .._call import command
 from .._table import refuse, stream
 from ._memory import given
@@ -24,14 +25,6 @@ __all__ = [
     "memset_async",
 ]
 
-# Kind of a copy -> whether source and target are a device's.
-_ENDS = {
-    c.ACL_MEMCPY_HOST_TO_HOST: (False, False),
-    c.ACL_MEMCPY_HOST_TO_DEVICE: (False, True),
-    c.ACL_MEMCPY_DEVICE_TO_HOST: (True, False),
-    c.ACL_MEMCPY_DEVICE_TO_DEVICE: (True, True),
-    c.ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE: (False, True),
-}
 _KIND = {PAGEABLE: "pageable host", PINNED: "pinned host", DEVICE: "device"}
 
 
@@ -48,7 +41,7 @@ def _directed(dst: int, src: int, kind: int) -> int:
     """Check that the memory is what `kind` says; return the kind of the source's."""
     source, target = kind_of(src), kind_of(dst)
     ends = source == DEVICE, target == DEVICE
-    if _ENDS.get(kind, ends) != ends:
+    if COPY_ENDS.get(kind, ends) != ends:
         raise refuse(
             codes.RT_PARAM_INVALID,
             f"kind {kind} is another direction than {_KIND[source]} to {_KIND[target]} memory",

@@ -7,21 +7,14 @@ from ..._core._context import Context
 from .. import _codes as codes
 from .. import _table
 from .. import constants as c
+from .._ascendcl import EVENT_COMMON, EVENT_DEFAULT, EVENT_WAITABLE, EVENTS, MOST_EVENTS
 from .._call import command, seconds
 from .._table import Event, capturable, event, refuse, stream
 
-#: Event numbers that an Ascend A2 or A3 device has.
-EVENTS = 65536
 
-# May be combined; the bit 0x4 has no name in the headers.
-_COMMON = c.ACL_EVENT_SYNC | c.ACL_EVENT_CAPTURE_STREAM_PROGRESS | 0x4 | c.ACL_EVENT_TIME_LINE
-# What create_event() makes: everything but the SYNC bit.
-_DEFAULT = _COMMON & ~c.ACL_EVENT_SYNC
-
-
-def _check(flag: int, alone: tuple[int, ...]) -> None:
-    if not (flag in alone or (flag and not flag & ~_COMMON)):
-        single = " or ".join(f"{bit:#x}" for bit in alone)
+def _check(flag: int, ex: bool) -> None:
+    if (flag, ex) not in EVENTS:
+        single = " or ".join(f"{bit:#x}" for bit, newer in EVENTS if newer == ex and bit & ~EVENT_COMMON)
         raise refuse(
             codes.RT_PARAM_INVALID,
             f"an event is made with bits of 0xf, or {single} alone, not {flag:#x}",
@@ -38,20 +31,20 @@ def _no(marker: Event, ex: bool, what: str) -> Event:
 @command(failed=(0,))
 def create_event(*_: object) -> tuple[int, int]:
     """aclrtCreateEvent: (event, ret); it can time, and be waited for once recorded."""
-    return _table.add(Event.make(_DEFAULT, ex=False)), 0
+    return _table.add(Event.make(EVENT_DEFAULT, ex=False)), 0
 
 
 @command("u", (0,))
 def create_event_with_flag(flag: int, /) -> tuple[int, int]:
     """aclrtCreateEventWithFlag: (event, ret); with ``ACL_EVENT_SYNC`` set until `reset_event`."""
-    _check(flag, (c.ACL_EVENT_DEVICE_USE_ONLY, c.ACL_EVENT_EXTERNAL))
+    _check(flag, ex=False)
     return _table.add(Event.make(flag, ex=False)), 0
 
 
 @command("u", (0,))
 def create_event_ex_with_flag(flag: int, /) -> tuple[int, int]:
     """aclrtCreateEventExWithFlag: (event, ret); may be recorded again at any time."""
-    _check(flag, (c.ACL_EVENT_IPC,))
+    _check(flag, ex=True)
     if flag == c.ACL_EVENT_IPC:
         raise refuse(codes.RT_FEATURE_NOT_SUPPORT, "events between processes are not built yet")
     return _table.add(Event.make(flag, ex=True)), 0
@@ -87,7 +80,7 @@ def reset_event(handle: int, where: int, /) -> int:
     """
     on, marker = stream(where), event(handle)
     capturable(on, marker)
-    if not marker.ex and marker.flags == _DEFAULT:
+    if not marker.ex and marker.flags == EVENT_DEFAULT:
         on.nop()  # an enqueue is what checks that the stream's context is current
     else:
         _context.reset_event(on, marker)
@@ -146,7 +139,7 @@ def event_get_timestamp(handle: int, /) -> tuple[int, int]:
 def get_event_id(handle: int, /) -> tuple[int, int]:
     """aclrtGetEventId: (number, ret); only of events that streams can wait for."""
     marker = event(handle)
-    if not marker.flags & (c.ACL_EVENT_SYNC | 0x4):
+    if not marker.flags & EVENT_WAITABLE:
         raise refuse(codes.RT_INTERNAL_ERROR, f"an event made with flag {marker.flags:#x} has no number")
     return marker._id & 0xFFFFFFFF, 0
 
@@ -156,4 +149,4 @@ def get_event_avail_num(*_: object) -> tuple[int, int]:
     """aclrtGetEventAvailNum: (event numbers still free on this device, ret)."""
     where = Context.current().ordinal
     events = [o for o in list(_table.objects.values()) if isinstance(o, Event)]
-    return max(0, EVENTS - sum(marker._ordinal == where for marker in events)), 0
+    return max(0, MOST_EVENTS - sum(marker._ordinal == where for marker in events)), 0

@@ -9,6 +9,7 @@ from ..._core._context import Context
 from ..._memory import DEVICE, PAGEABLE, PINNED, _addresses, lookup, memory_info
 from .. import _codes as codes
 from .. import constants as c
+from .._ascendcl import POLICY_JOINED
 from .._call import command
 from .._table import MASK, refuse
 
@@ -27,8 +28,6 @@ __all__ = [
     "pointer_get_attributes",
 ]
 
-# What may be joined to a policy.
-_JOINED = c.ACL_MEM_TYPE_LOW_BAND_WIDTH | c.ACL_MEM_TYPE_HIGH_BAND_WIDTH | c.ACL_MEM_ACCESS_USER_SPACE_READONLY
 _PLACES = {
     PAGEABLE: c.ACL_MEM_LOCATION_TYPE_UNREGISTERED,
     PINNED: c.ACL_MEM_LOCATION_TYPE_HOST,
@@ -47,7 +46,7 @@ def given(address: int, what: str = "the pointer") -> int:
 def _device_memory(size: int, policy: int) -> tuple[int, int]:
     if not size:
         raise refuse(codes.INVALID_PARAM, "the size is 0; ask for one byte or more")
-    if not 0 <= policy & ~_JOINED <= c.ACL_MEM_MALLOC_HUGE1G_ONLY_P2P:
+    if not 0 <= policy & ~POLICY_JOINED <= c.ACL_MEM_MALLOC_HUGE1G_ONLY_P2P:
         raise refuse(codes.RT_PARAM_INVALID, f"there is no allocation policy {policy:#x}")
     return _addresses.alloc(Context.current().ordinal, size), 0
 

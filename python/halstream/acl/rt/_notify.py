@@ -12,6 +12,7 @@ from ..._errors import HalError
 from .. import _codes as codes
 from .. import _table
 from .. import constants as c
+from .._ascendcl import MOST_NOTIFIES
 from .._call import command
 from .._table import Notify, refuse, stream
 
@@ -27,9 +28,6 @@ __all__ = [
     "wait_and_reset_notify",
 ]
 
-#: Notifies that an Ascend A2 or A3 device has.
-NOTIFIES = 8192
-
 
 @command("h", (0,))
 def create_notify(flag: int, /) -> tuple[int, int]:
@@ -37,8 +35,8 @@ def create_notify(flag: int, /) -> tuple[int, int]:
     if flag not in (c.ACL_NOTIFY_DEFAULT, c.ACL_NOTIFY_DEVICE_USE_ONLY):
         raise refuse(codes.RT_PARAM_INVALID, f"the flag is 0 or 1, not {flag:#x}")
     context = Context.current()
-    if sum(isinstance(o, Notify) for o in list(_table.objects.values())) >= NOTIFIES:
-        raise refuse(codes.RT_NO_NOTIFY_RESOURCE, f"all {NOTIFIES} notifies are in use")
+    if sum(isinstance(o, Notify) for o in list(_table.objects.values())) >= MOST_NOTIFIES:
+        raise refuse(codes.RT_NO_NOTIFY_RESOURCE, f"all {MOST_NOTIFIES} notifies are in use")
     new = Notify(context.event(_context.KIND_FUTURE))
     _table.objects[new._id] = new
     return new._id, 0

@@ -10,33 +10,28 @@ from ..._errors import WaitTimeoutError
 from .. import _codes as codes
 from .. import _table
 from .. import constants as c
+from .._ascendcl import LEAST_PRIORITY, MOST_STREAMS, STREAM_HARDWARE, STREAM_KEPT
 from .._call import command, seconds
 from .._session import session
 from .._table import Event, Stream, capturable, event, refuse, stream
-
-#: Streams that an Ascend A2 or A3 device has.
-STREAMS = 1984
-
-_KEPT = c.ACL_STREAM_FAST_LAUNCH | c.ACL_STREAM_FAST_SYNC | c.ACL_STREAM_HUGE
-_OTHER_HARDWARE = c.ACL_STREAM_PERSISTENT | c.ACL_STREAM_CPU_SCHEDULE | c.ACL_STREAM_DEVICE_USE_ONLY
 
 
 def _left(ordinal: int) -> int:
     used = sum(
         isinstance(o, Stream) and o._owner is not None and o._ordinal == ordinal for o in list(_table.objects.values())
     )
-    return max(0, STREAMS - used)
+    return max(0, MOST_STREAMS - used)
 
 
 def _create(priority: int, flags: int) -> tuple[int, int]:
     context = Context.current()
-    if len(_table.objects) >= STREAMS and not _left(context.ordinal):
+    if len(_table.objects) >= MOST_STREAMS and not _left(context.ordinal):
         raise refuse(
             codes.RT_NO_STREAM_RESOURCE,
-            f"all {STREAMS} streams of device {context.ordinal} are in use; destroy some",
+            f"all {MOST_STREAMS} streams of device {context.ordinal} are in use; destroy some",
         )
-    asked = min(priority, _table.LEAST)
-    new = context._stream_in(Stream, asked - _table.LEAST)
+    asked = min(priority, LEAST_PRIORITY)
+    new = context._stream_in(Stream, asked - LEAST_PRIORITY)
     new.flags, new.asked = flags, asked
     return _table.add(new), 0
 
@@ -54,9 +49,9 @@ def create_stream_with_config(priority: int, flag: int, /) -> tuple[int, int]:
     Priorities above 7 are taken as 7, unknown flags dropped. Streams for models,
     CPU scheduling and device-only use are not supported (207000).
     """
-    if flag & _OTHER_HARDWARE:
+    if flag & STREAM_HARDWARE:
         raise refuse(codes.RT_FEATURE_NOT_SUPPORT, f"streams with flag {flag:#x} belong to a model or a chip")
-    return _create(priority, flag & _KEPT)
+    return _create(priority, flag & STREAM_KEPT)
 
 
 @command("h")

@@ -1,0 +1,3 @@
+#include "calls.h"
+
+halstream_block halstream_found;

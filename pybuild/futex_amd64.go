@@ -1,4 +1,0 @@
-package pybuild
-
-// futexCall is the number of the system call that waits for locks.
-const futexCall = "202"

@@ -1,6 +1,0 @@
-//go:build !amd64
-
-package pybuild
-
-// futexCall is the number of the system call that waits for locks (arm64's).
-const futexCall = "98"
