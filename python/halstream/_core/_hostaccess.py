@@ -59,7 +59,13 @@ def host_writes(start: int, nbytes: int) -> None:
 
 
 def extent(buffer: Any, *, writable: bool = False) -> tuple[int, int]:
-    """Return the address and the bytes from the lowest to the highest element."""
+    """Return the address and the bytes from the lowest to the highest element.
+
+    Raises
+    ------
+    InvalidValueError
+        If the buffer is to be `writable` and is not.
+    """
     # Asking memory of the runtime for its interface would wait for the work on it.
     own = getattr(buffer, "ptr", None) is not None
     strides: Any = None if own else getattr(buffer, "strides", None)
