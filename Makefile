@@ -11,8 +11,8 @@ APT := $(if $(filter 0,$(shell id -u)),,sudo -n )apt-get
 # The tests start some thousands of interpreters, each of which would compile the package's modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: build run check test test-programs test-browser test-notebook test-campaign test-all test-versions test-cuda-fake header-check kernels-check oracle-cuda oracle-cupy-graph test-torch torch-wheels torch-programs torch-opinfo interop acl-library acl-c bench-c lint lint-go format contract mutants fuzz soak faults trust test-ascend-fake paddle-programs docs gallery graphviz \
-	bench bench-torch gpu gpu-pack wheel wheels wheels-macos wheel-free-threaded test-free-threaded sdist smoke clean test-cuda-queues test-cuda-one-device
+.PHONY: build run check test test-programs test-browser test-notebook test-campaign test-all test-versions test-cuda-fake header-check kernels-check oracle-cuda oracle-cupy-graph test-torch torch-wheels torch-programs torch-opinfo interop acl-library acl-c lint lint-go format contract mutants fuzz soak faults trust test-ascend-fake paddle-programs docs gallery graphviz \
+	bench gpu gpu-pack wheel wheels wheels-macos wheel-free-threaded test-free-threaded sdist smoke clean test-cuda-queues test-cuda-one-device
 
 # The environment for development: the package is installed in place, so Python
 # files count as they are; the extension is compiled again when its inputs change.
@@ -141,12 +141,6 @@ acl-c: build acl-library
 	command -v cmake >/dev/null || $(BIN)/python -m pip install --quiet cmake
 	$(BIN)/python -m pytest -q tests/ascend
 
-# Times of AscendCL's calls from a program in C, beside those of OpenCL on PoCL and on Intel's runtime, which it
-# installs where they are missing. Nothing else should use the machine meanwhile.
-bench-c: build acl-library
-	test -e /usr/include/CL/cl.h || (apt-get update -qq && apt-get install -y -qq --no-install-recommends ocl-icd-opencl-dev)
-	$(BIN)/python benchmarks/c_calls.py
-
 # Round trips with the real torch, numba, cupy and paddle, which it installs into
 # build/interop, and tests/torch with each supported torch. For example INTEROP=numba
 # for one of them, or INTEROP=torch-versions.
@@ -254,15 +248,10 @@ faults: build
 trust: build
 	$(BIN)/python tools/trust.py $(TRUST)
 
-# Beside the peers, in processes that take turns; asserts nothing. For example
-# BENCH="--rounds 9 --write docs/performance.md".
-bench: wheel
+# halstream beside its peers and the real torch: a table of what a user feels, in a few minutes; asserts nothing. Nothing
+# else should use the machine meanwhile. For example BENCH="--write docs/performance.md".
+bench: build
 	$(BIN)/python -m benchmarks.run $(BENCH)
-
-# The real torch on the host device beside plain CPU torch, in processes that take turns;
-# asserts nothing. For example BENCH="--rounds 9 --write docs/performance.md".
-bench-torch: build
-	$(BIN)/python -m benchmarks.torch_run $(BENCH)
 
 # Everything that needs a GPU: conformance, the suites, the benchmarks, and probes of the
 # driver. Where Go is installed, it packs first; without a driver it says so and ends

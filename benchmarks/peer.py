@@ -35,10 +35,9 @@ class Peer:
 
     name: str
     title: str
-    module: str  # whose import is timed
+    module: str  # that it imports, to see that it is there
     packages: tuple[str, ...] = ()
     prepare: Callable[[Path], Mapping[str, str]] = nothing
-    parts: tuple[str, ...] = ()  # further modules, each measured in a process of its own
     environment: dict[str, str] = field(default_factory=dict, compare=False)
 
     @property

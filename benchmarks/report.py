@@ -1,4 +1,4 @@
-"""Turns the sheets of many processes into the table."""
+"""Turns what many processes measured into the table."""
 
 from __future__ import annotations
 
@@ -6,94 +6,59 @@ import statistics
 from pathlib import Path
 from typing import Any
 
-from .rows import ALL, ROWS, Row, number
+from .rows import OWN, ROWS, Row, number
 
-OWN = "halstream"
 BEGIN, END = "<!-- bench: begin -->", "<!-- bench: end -->"
-Figures = dict[str, list[float]]
 
 
-def figures(results: dict[str, Any], name: str, kind: str) -> dict[str, list[float]]:
-    """Return the figures of a peer by row, one for each process.
-
-    Among several ways the one with the best median over all processes counts:
-    the luckiest way of each process would not be the same one.
-    """
-    more = {row.name: row.more for row in ROWS}
-    gathered: dict[str, dict[str, list[float]]] = {}
+def values(results: dict[str, Any], name: str, row: str) -> list[float]:
+    """Return the figures of a peer for a row, one for each process; of several ways those with the best median."""
+    more = any(one.name == row and one.least is not None for one in ROWS)
+    ways: dict[str, list[float]] = {}
     for sheet in results["sheets"].get(name, []):
-        for row, ways in sheet[kind].items():
-            for way, value in ways.items():
-                gathered.setdefault(row, {}).setdefault(way, []).append(value)
-    chosen = {}
-    for row, ways in gathered.items():
-        pick = max if more.get(row) else min
-        chosen[row] = pick(ways.values(), key=statistics.median)
-    return chosen
+        for way, value in sheet["rows"].get(row, {}).items():
+            ways.setdefault(way, []).append(value)
+    return (max if more else min)(ways.values(), key=statistics.median, default=[])
 
 
-def cell(values: list[float] | None) -> str:
-    """Return median and spread."""
-    if not values:
-        return ""
-    middle = number(statistics.median(values))
-    low, high = number(min(values)), number(max(values))
-    return middle if low == high else f"{middle} ({low} to {high})"
-
-
-def values_of(row: Row, found: Figures) -> list[float] | None:
-    """Return a peer's figures for a row."""
-    return found.get(row.name) or found.get(row.of)
-
-
-def leader(row: Row, peers: dict[str, Figures], names: tuple[str, ...]) -> tuple[str, float] | None:
-    """Return name and median of the best of some peers."""
-    medians = {name: statistics.median(found) for name in names if (found := values_of(row, peers[name]))}
-    if not medians:
+def best(results: dict[str, Any], row: Row) -> tuple[str, float] | None:
+    """Return the name and the median of the best of a row's peers."""
+    found = {name: statistics.median(of) for name in row.peers if (of := values(results, name, row.name))}
+    if not found:
         return None
-    pick = max if row.more else min
-    name = pick(medians, key=lambda name: medians[name])
-    return name, medians[name]
+    name = (max if row.least is not None else min)(found, key=lambda name: found[name])
+    return name, found[name]
 
 
-def tables(results: dict[str, Any]) -> str:
-    """Return two tables in Markdown: halstream with its targets, and the peers."""
-    titles: dict[str, str] = results["titles"]
-    warm = {name: figures(results, name, "rows") for name in (OWN, *ALL)}
-    woken = {name: figures(results, name, "woken") for name in (OWN, *ALL)}
-    for name, rows in results["once"].items():
-        warm[name].update(rows)
-    floors = figures(results, "floor", "woken")
-    for name in ("round_trip", "handoff"):
-        if name in floors and name in woken[OWN]:
-            lowest = statistics.median(floors[name])
-            warm[OWN][f"{name}_floor"] = [value / lowest for value in woken[OWN][name]]
-    own = [["", "unit", "to reach", OWN, "÷ best peer", "reached", "woken ³", "best peer, woken ³"]]
-    others = [["", "unit", *(titles[name] for name in ALL)]]
+def held(row: Row, value: float, rival: float | None) -> str:
+    """Say whether a figure is within the bounds of its row."""
+    kept = []
+    if row.most is not None:
+        kept.append(value <= row.most)
+    if row.least is not None:
+        kept.append(value >= row.least)
+    if row.ratio is not None and rival:
+        kept.append(value / rival <= row.ratio)
+    return "" if not kept else "yes" if all(kept) else "no"
+
+
+def table(results: dict[str, Any]) -> str:
+    """Return the table in Markdown."""
+    lines = [["what a user feels", "unit", "to hold", OWN, "best peer", "÷ it", "held"]]
     for row in ROWS:
-        values = warm[OWN].get(row.name)
-        rival = leader(row, warm, row.against)
-        ratio = None
-        if values and rival and rival[1]:
-            ratio = statistics.median(values) / rival[1]
-            ratio = 1 / ratio if row.more else ratio
-        sleeper = leader(row, woken, ALL)
-        own.append(
-            [
-                row.title,
-                row.unit,
-                row.limits,
-                cell(values),
-                f"{number(ratio)} ({titles[rival[0]]})" if ratio is not None and rival else "",
-                row.reached(statistics.median(values), ratio) if values else "",
-                cell(woken[OWN].get(row.name)),
-                f"{number(sleeper[1])} ({titles[sleeper[0]]})" if sleeper else "",
-            ]
+        own, rival = values(results, OWN, row.name), best(results, row)
+        if not own:
+            continue
+        middle = statistics.median(own)
+        quotient = ""
+        if rival is not None:
+            quotient = number(rival[1] / middle if row.least is not None else middle / rival[1])
+        peer = "" if rival is None else f"{number(rival[1])} ({results['titles'][rival[0]]})"
+        spread = f"{number(middle)} ({number(min(own))} to {number(max(own))})"
+        lines.append(
+            [row.title, row.unit, row.to_hold, spread, peer, quotient, held(row, middle, rival[1] if rival else None)]
         )
-        cells = [cell(warm[name].get(row.name)) for name in ALL]
-        if any(cells):
-            others.append([row.title, row.unit, *cells])
-    return f"{aligned(own)}\n\nThe peers:\n\n{aligned(others)}"
+    return aligned(lines)
 
 
 def aligned(lines: list[list[str]]) -> str:
@@ -109,61 +74,20 @@ def notes(results: dict[str, Any]) -> str:
     """Return what one must know to read the table."""
     machine, rounds = results["machine"], results["rounds"]
     lines = [
-        f"`{results['command']}`: {machine['cores']} cores ({machine['cpu']}), Linux {machine['kernel']}, "
-        f"Python {machine['python']}, {results['date']}; load before and after "
-        f"{machine['load']:.1f} and {results['load_after']:.1f}.",
+        f"`make bench`: {machine['cores']} cores ({machine['cpu']}), Linux {machine['kernel']}, Python "
+        f"{machine['python']}, {results['date']}; load before and after {machine['load']:.1f} and "
+        f"{results['load_after']:.1f}. Medians of {rounds} processes each, which take turns, with the lowest and the "
+        "highest.",
         "",
-        f"Medians of {rounds} processes each, the peers' in turn with {OWN}'s, with the lowest and the highest. "
-        "A ratio below 1 means that halstream is better. Of a peer's several ways to do the same the fastest counts.",
-        "",
-        "- ¹ The ratio is to the best peer whose worker runs while the caller goes on. asyncio and a queue of "
-        "Python functions only append to a list here; what they pay for the hand-over is in the round trip. Intel's "
-        "runtime completes a marker on an idle queue in the calling thread, as halstream does a record.",
-        "- ² halstream with 1,000,000 of them behind a gate; OpenCL 10,000, IREE 2,000, the others 200,000.",
-        "- ³ After 5 ms without work, so that a sleeping thread must be woken (asyncio: its loop in another "
-        "thread). A host thread that waits helps, so only where it polls, and for a Python function, must "
-        "halstream's own worker wake up. " + floor(results),
-        "- ⁴ In steady state: each event is dropped before the next one is made. OpenCL's markers and asyncio's "
-        "futures are fresh in every row; for IREE it is a new fence at the last point of a timeline, or a new "
-        "semaphore, whichever is faster, and nothing is submitted.",
-        "- ⁵ `''.isascii()` in the same process.",
     ]
-    own = results["sheets"].get(OWN, [])
-    numpy = "loads" if results["numpy"] else "does not load"
-    lines.append(f"- The import of {OWN} {numpy} NumPy.")
     for name, title in results["titles"].items():
         for row in sorted({row for sheet in results["sheets"].get(name, []) for row in sheet["errors"]}):
             texts = [sheet["errors"][row] for sheet in results["sheets"][name] if row in sheet["errors"]]
             lines.append(f"- {title}, `{row}`: failed in {len(texts)} of {rounds} processes: {texts[0]}")
-    for name, reason in results["absent"].items():
-        count = len(results["sheets"].get(name, []))
-        kept = f"was measured in {count} processes only" if count else "was not measured"
-        lines.append(f"- {results['titles'][name]} {kept}: {reason}")
+    lines += [f"- {results['titles'][name]} was not measured: {reason}" for name, reason in results["absent"].items()]
     if results["packages"]:
-        lines.append("- Versions: " + ", ".join(results["packages"]) + platforms(results) + ".")
-    if own and own[0]["info"]["backend"] != "host":
-        lines.append(f"- The backend was {own[0]['info']['backend']}, not host.")
+        lines.append("- Versions: " + ", ".join(results["packages"]) + ".")
     return "\n".join(lines)
-
-
-def floor(results: dict[str, Any]) -> str:
-    """Return the machine's own figures in words."""
-    asleep = figures(results, "floor", "woken")
-    warm = figures(results, "floor", "rows")
-    if not asleep:
-        return "The machine's own floor was not measured."
-    return (
-        f"The machine's own floor after the same pause, in µs: a thread of C that sleeps on a condition variable runs "
-        f"{cell(asleep['handoff'])} after it is signalled, the signal itself takes {cell(asleep['nop'])}, an empty "
-        f"call of Python {cell(asleep['python'])}; there and back {cell(asleep['round_trip'])}, and without a pause "
-        f"{cell(warm['round_trip'])}."
-    )
-
-
-def platforms(results: dict[str, Any]) -> str:
-    """Return what the OpenCL runtimes call themselves."""
-    found = [sheets[0]["info"].get("platform") for sheets in results["sheets"].values() if sheets]
-    return "".join(f", {' '.join(name.split())}" for name in found if name)
 
 
 def insert(path: Path, text: str, markers: tuple[str, str] = (BEGIN, END)) -> None:

@@ -1,11 +1,10 @@
-"""Models and loops of the benchmark of torch; the file runs in torch's environment.
+"""Models of the benchmark of torch; the file runs in torch's environment.
 
 Written for the benchmark: they have the layers and sizes of their namesakes, and no more.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -92,73 +91,3 @@ def transformer_step(device: str) -> Step:
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
     tokens = torch.randint(0, 1000, (16, 64)).to(device)
     return training(model, optimizer, tokens, tokens.flatten())
-
-
-def small_step(device: str) -> Step:
-    """Return a step of two small layers: nearly all its time is spent on starting operators."""
-    model = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10)).to(device)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
-    inputs, labels = torch.randn(16, 64), torch.randint(0, 10, (16,))
-    return training(model, optimizer, inputs.to(device), labels.to(device))
-
-
-def mixed_operators(device: str) -> tuple[Step, int]:
-    """Return a function that calls small operators of many kinds, and how many there are."""
-    a, b = torch.randn(16, 16).to(device), torch.randn(16, 16).to(device)
-    index = torch.arange(8).to(device)
-
-    def call() -> None:
-        c = a + b
-        c.mul_(0.5)
-        c = torch.mm(c, a)
-        c.sum(1)
-        torch.cat((a, c))
-        functional.softmax(c, dim=1)
-        functional.gelu(c)
-        c.t().contiguous()
-        torch.where(c > 0, a, b)
-        c[index]
-        c.clamp(-1, 1)
-
-    return call, 12
-
-
-#: Seconds in which the loader below reads a batch, about as long as a step: it uses no processor, like a disk.
-READING_S = 0.02
-
-
-def prefetching(two_streams: bool, steps: int) -> float:
-    """Train with batches that a slow loader reads and a stream brings to the device; return the seconds.
-
-    Each batch is copied and normalized ahead, on a stream of its own or on that of the training. Each step's
-    loss is printed by most programs; here it is only read.
-    """
-    device = "cuda"
-    model = nn.Sequential(nn.Linear(512, 64), nn.Tanh(), *(nn.Linear(64, 64) for _ in range(24)), nn.Linear(64, 10))
-    model.to(device)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-    labels = torch.randint(0, 10, (2048,)).to(device)
-    stored = torch.randint(0, 255, (2048, 512), dtype=torch.uint8).pin_memory()
-    stream = torch.cuda.Stream() if two_streams else torch.cuda.current_stream()
-
-    def load() -> torch.Tensor:
-        time.sleep(READING_S)
-        with torch.cuda.stream(stream):
-            batch = stored.to(device, non_blocking=True).float()
-            return batch.sub_(127.0).div_(64.0).tanh_()
-
-    def run(count: int) -> None:
-        batch = load()
-        for _ in range(count):
-            torch.cuda.current_stream().wait_stream(stream)
-            batch.record_stream(torch.cuda.current_stream())
-            loss = training(model, optimizer, batch, labels)()
-            batch = load()
-            loss.item()
-
-    run(3)
-    torch.cuda.synchronize()
-    began = time.perf_counter()
-    run(steps)
-    torch.cuda.synchronize()
-    return time.perf_counter() - began

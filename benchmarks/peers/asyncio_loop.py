@@ -1,21 +1,19 @@
-"""asyncio: a loop is one stream of callbacks; a future is an event.
+"""asyncio: a loop is one stream of callbacks, a future is an event.
 
-Two ways: the loop in the caller's thread ("same thread"), where nothing is
-handed over and nobody must be woken, and in a thread of its own ("threadsafe"),
-the only way that is measured after pauses.
+Two ways: the loop in the caller's thread ("same thread"), where nothing is handed over and nobody must be woken, and in
+a thread of its own ("threadsafe").
 """
 
 from __future__ import annotations
 
 import asyncio
-import itertools
 import statistics
 import threading
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import Any
 
-from ..measure import BATCHES, Sheet, delays
+from ..measure import BATCHES, Sheet
 from ..peer import Peer
 
 PEER = Peer("asyncio_loop", "asyncio", "asyncio")
@@ -27,7 +25,7 @@ def nop() -> None:
 
 
 def measure(sheet: Sheet) -> None:
-    """Measure the rows that have an equivalent."""
+    """Measure the rows that have an equivalent; a record is a future that the loop completes."""
     loop = asyncio.new_event_loop()
     finished = loop.create_future()
     finished.set_result(None)
@@ -35,50 +33,23 @@ def measure(sheet: Sheet) -> None:
     def drain() -> None:
         loop.run_until_complete(asyncio.sleep(0))
 
-    env = {"loop": loop, "nop": nop, "finished": finished, "drain": drain}
-    sheet.pending(lambda n: fill(loop.call_soon, n, nop), drain, 200_000)
-    # A record is a future that the loop completes.
-    record = "loop.call_soon(loop.create_future().set_result, None)"
-    sheet.batch("record", record, env, "drain()", SAME)
-    sheet.batch("nop", "loop.call_soon(nop)", env, "drain()", SAME)
-    event = asyncio.Event()
-    event.set()
-    env["event"] = event
-    sheet.batch("query", "finished.done()", env, way="future")
-    sheet.batch("query", "event.is_set()", env, way="event")
-
-    async def wait_for_finished(loop: Any) -> None:
-        await finished
-
-    for row, once, count in (("sync_idle", wait_for_finished, 1000), ("cross", cross, 200)):
+    env = {"loop": loop, "finished": finished, "drain": drain}
+    sheet.batch("record", "loop.call_soon(loop.create_future().set_result, None)", env, "drain()", SAME)
+    sheet.batch("query", "finished.done()", env, way=SAME)
+    for row, once in (("round_trip", round_trip), ("cross", cross)):
         with sheet.attempt(row):
-            sheet.put(row, statistics.median(inside(loop, once, count, BATCHES)), SAME)
-    with sheet.attempt("round_trip"):
-        times = inside(loop, round_trip, 1, 2000)
-        sheet.put("round_trip", statistics.median(times), SAME)
-        sheet.put("round_trip_p99", sorted(times)[1980], SAME)
-    sheet.hops(lambda n: hops(loop, n), way=SAME)
-    with sheet.attempt("function_delay"):
-        sheet.put("function_delay", statistics.median(delays(loop.call_soon, drain, 300, 0)), SAME)
-    sheet.rate("functions_rate", lambda n: fill(loop.call_soon, n, drain), 50_000, SAME)
-    sheet.rate("stream1_rate", lambda n: fill(loop.call_soon, n, drain), 100_000, SAME)
-    # Eight streams are eight tasks of one loop; the ready list is one, so this is the row above.
-    sheet.rate("streams8_rate", lambda n: fill(loop.call_soon, n, drain), 80_000, SAME)
-    with sheet.attempt("await_rate"):
-        rates = [loop.run_until_complete(futures(10_000)) for _ in range(8)]
-        sheet.put("await_rate", statistics.median(rates[1:]), SAME)
+            sheet.put(row, statistics.median(inside(loop, once)), SAME)
+    sheet.rate("functions", lambda n: fill(loop, n, drain), 50_000, SAME)
     loop.close()
     beside(sheet)
 
 
-def inside(
-    loop: asyncio.AbstractEventLoop, once: Callable[[Any], Awaitable[Any]], count: int, batches: int
-) -> list[float]:
+def inside(loop: asyncio.AbstractEventLoop, once: Callable[[Any], Awaitable[Any]], count: int = 200) -> list[float]:
     """Return microseconds per `await once(loop)`, for each batch of `count`."""
 
     async def run() -> list[float]:
         times = []
-        for _ in range(batches):
+        for _ in range(BATCHES):
             start = time.perf_counter_ns()
             for _ in range(count):
                 await once(loop)
@@ -104,49 +75,10 @@ async def cross(loop: Any) -> None:
     await second
 
 
-async def awaits(objects: Sequence[Any], release: Callable[[], object]) -> float:
-    """Return how many awaits a second there are when a task waits for each object, and then all are released.
-
-    To make the tasks counts as well.
-    """
-
-    async def wait(one: Any) -> None:
-        await one
-
-    start = time.perf_counter()
-    tasks = [asyncio.ensure_future(wait(one)) for one in objects]
-    await asyncio.sleep(0)  # each of them runs up to its await
-    release()
-    for task in tasks:
-        await task
-    return len(objects) / (time.perf_counter() - start)
-
-
-async def futures(count: int) -> float:
-    """Return the same of futures that the loop completes."""
-    loop = asyncio.get_running_loop()
-    found = [loop.create_future() for _ in range(count)]
-
-    def release() -> None:
-        for future in found:
-            future.set_result(None)
-
-    return await awaits(found, release)
-
-
-def hops(loop: asyncio.AbstractEventLoop, count: int) -> None:
-    """Chain `count` futures and wait for the last."""
-    futures = [loop.create_future() for _ in range(count + 1)]
-    for future, following in itertools.pairwise(futures):
-        future.add_done_callback(lambda _, following=following: following.set_result(None))  # type: ignore[misc]
-    loop.call_soon(futures[0].set_result, None)
-    loop.run_until_complete(futures[-1])
-
-
-def fill(call: Callable[..., Any], count: int, finish: Callable[[], Any]) -> None:
+def fill(loop: asyncio.AbstractEventLoop, count: int, finish: Callable[[], Any]) -> None:
     """Hand over `count` empty functions, and finish."""
     for _ in range(count):
-        call(nop)
+        loop.call_soon(nop)
     finish()
 
 
@@ -163,13 +95,8 @@ def beside(sheet: Sheet) -> None:
         call(ready.release)
         ready.acquire()
 
-    env = {"call": call, "nop": nop, "wait": wait, "ready": ready, "loop": loop}
-    sheet.asleep("record", "call(loop.create_future().set_result, None)", env, "wait()", OTHER)
-    sheet.asleep("nop", "call(nop)", env, "wait()", OTHER)
-    sheet.round_trip("wait()", env, "wait()", OTHER)
-    sheet.idle_cpu("wait()", env)
-    sheet.delay(call, wait, OTHER)
-    sheet.single("function_lock", "wait()", env, way=OTHER)
+    sheet.single("round_trip", "wait()", {"wait": wait}, "wait()", OTHER)
+    sheet.function(call, wait, OTHER)
     call(loop.stop)
     thread.join()
     loop.close()

@@ -14,11 +14,6 @@ import pytest
 PAGE = Path(__file__).parents[2] / "docs" / "capi.md"
 
 
-def test_the_benchmark_compiles(tmp_path: Path) -> None:
-    source = Path(__file__).parents[2] / "benchmarks" / "capi.c"
-    capi_help.build(source, tmp_path / "capi.so", "-shared")
-
-
 @pytest.mark.needs("host")  # its device memory is the host's
 @pytest.mark.parametrize("ordered", [True, False])
 def test_the_example_runs(child: Callable[..., Any], tmp_path: Path, ordered: bool) -> None:
