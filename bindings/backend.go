@@ -8,6 +8,8 @@ import (
 	"halstream/hal/driver"
 )
 
+// Which backend is used, and with how many threads, as the environment says.
+
 // BackendName returns which backend the environment asks for.
 func BackendName() string {
 	if name := os.Getenv("HALSTREAM_BACKEND"); name != "" {

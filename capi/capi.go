@@ -24,27 +24,6 @@ import (
 	"halstream/hal/stall"
 )
 
-// counts are how many blocks of each device of a runtime were made and freed.
-type counts struct {
-	rt *hal.Runtime
-	of []struct{ made, freed atomic.Uint64 }
-}
-
-var counted atomic.Pointer[counts]
-
-// countsOf returns the counts of the runtime in use; they begin with 0 when that changes.
-func countsOf(rt *hal.Runtime) *counts {
-	before := counted.Load()
-	if before != nil && before.rt == rt {
-		return before
-	}
-	fresh := &counts{rt, make([]struct{ made, freed atomic.Uint64 }, rt.Devices())}
-	if counted.CompareAndSwap(before, fresh) {
-		return fresh
-	}
-	return countsOf(rt)
-}
-
 // call is a call of halstream.h.
 type call struct {
 	t     *hal.Thread
@@ -244,4 +223,11 @@ func (c call) outsideLock(f func() error) (err error) {
 	}
 	python.Unlocked(func() { err = f() })
 	return err
+}
+
+func truth(b bool) C.int {
+	if b {
+		return 1
+	}
+	return 0
 }

@@ -9,6 +9,8 @@ import (
 	"halstream/hal/driver"
 )
 
+// How errors reach Python: as text that its half takes apart.
+
 // flatError is an error in the form that Python reads.
 type flatError struct{ text string }
 

@@ -5,6 +5,8 @@ import "C"
 
 import "halstream/hal"
 
+// What the flags of AscendCL mean, and which there are.
+
 // What an Ascend A2 or A3 device has.
 const (
 	MostStreams  = 1984

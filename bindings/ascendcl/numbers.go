@@ -8,6 +8,8 @@ import (
 	"strings"
 )
 
+// The numbers of the headers, for Python.
+
 // Number is a number that the headers give a name.
 type Number struct {
 	Name string

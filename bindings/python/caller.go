@@ -62,6 +62,9 @@ import (
 	"halstream/hal/stall"
 )
 
+// Who calls, and Python's lock: threads of the program, waits that release the lock and let handlers of signals run, and
+// the end of the runtime.
+
 // Thread is a thread of the program.
 type Thread struct {
 	Hal    *hal.Thread

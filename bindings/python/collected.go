@@ -11,6 +11,8 @@ import (
 	"halstream/hal"
 )
 
+// Streams that capture and that the collector takes: see collected.h.
+
 // LeaveCaptures ends the part in captures of the streams whose owners were collected since the last call.
 func LeaveCaptures() {
 	if atomic.LoadInt32((*int32)(unsafe.Pointer(&C.halstream_noted))) == 0 {

@@ -6,6 +6,8 @@ import (
 	"halstream/hal"
 )
 
+// What errors say to the program.
+
 // ErrorText returns what was done and what is wrong, and of the function with which a device
 // was lost the line of the program that enqueued it.
 func ErrorText(e *hal.Error) string {

@@ -7,6 +7,8 @@ import (
 	"halstream/hal"
 )
 
+// The objects that the ids of the extension name, and how they are found by other things.
+
 // PerThread is the object of a device's per-thread default stream, which is
 // another stream on each thread.
 type PerThread struct{ Device *hal.Device }

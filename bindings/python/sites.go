@@ -12,6 +12,9 @@ import (
 	"halstream/hal"
 )
 
+// Where the program makes its calls: who asks for it, and what a site stands for. sites.c finds the stacks of Python's
+// threads.
+
 // wanted counts who asks where the program makes its calls; while nobody does, sites cost nothing.
 var wanted struct {
 	sync.Mutex             // calls of halstream.h end captures without Python's lock

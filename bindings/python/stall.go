@@ -11,6 +11,8 @@ import (
 	"halstream/hal/stall"
 )
 
+// Waits that may never end: who waits, and where the program enqueued what is waited for.
+
 // Blocked are the waits of the program's threads that have no limit.
 var Blocked stall.Waits
 
