@@ -64,4 +64,4 @@ ROWS = (
 
 def number(value: float) -> str:
     """Return a figure with three digits that count, of large ones only thousands."""
-    return f"{round(value, -3):,.0f}" if value >= 10_000 else f"{value:.3g}"
+    return f"{round(value, -3):,.0f}" if value >= 10_000 else f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"

@@ -49,10 +49,7 @@ def measure(sheet: Sheet) -> None:
     nothing.end()
     s, s2 = Stream(device, nothing), Stream(device, nothing)
     env: dict[str, Any] = {"s": s, "s2": s2, "timeline": s.timeline}
-    # A new fence at the last point of a timeline, or a new semaphore; nothing is submitted.
-    env |= {"fence": rt.HalFence.create_at, "new": device.create_semaphore}
-    sheet.batch("record", "fence(timeline, s.point)", env, way="fence")
-    sheet.batch("record", "new(0)", env, way="semaphore")
+    sheet.batch("record", "s.nop()", env, "s.synchronize()", most=500)
     sheet.batch("query", "timeline.query()", env)
     sheet.single("round_trip", "s.nop(); s.synchronize()", env)
     sheet.single("cross", "s.nop(); s2.after(timeline, s.point); s2.synchronize()", env)
