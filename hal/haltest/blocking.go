@@ -9,7 +9,7 @@ import (
 
 var blockingCases = []testCase{
 	{"V8_a_blocking_copy_orders_what_the_vendor_says", Memory, func(k *Kit) {
-		k.copyOrders(k.Device(0).Legacy(), hal.BlockingCopy, map[string]copyOrder{
+		copyOrders(k, k.Device(0).Legacy(), hal.BlockingCopy, map[string]copyOrder{
 			"host to host":       {true, true},
 			"device to pinned":   {true, true},
 			"device to pageable": {true, true},
@@ -19,7 +19,7 @@ var blockingCases = []testCase{
 		})
 	}},
 	{"V9_an_asynchronous_copy_orders_what_the_vendor_says", Memory, func(k *Kit) {
-		k.copyOrders(k.Stream(ordinary), hal.AsyncCopy, map[string]copyOrder{
+		copyOrders(k, k.Stream(ordinary), hal.AsyncCopy, map[string]copyOrder{
 			"host to host":       {true, true},
 			"device to pinned":   {false, false},
 			"device to pageable": {false, false},
@@ -29,7 +29,7 @@ var blockingCases = []testCase{
 		})
 	}},
 	{"V9_a_copy_of_CANN_orders_pageable_memory", Memory, func(k *Kit) {
-		k.copyOrders(k.Stream(ordinary), hal.StagedCopy, map[string]copyOrder{
+		copyOrders(k, k.Stream(ordinary), hal.StagedCopy, map[string]copyOrder{
 			"device to pinned":   {false, false},
 			"device to pageable": {true, true},
 			"pinned to device":   {false, false},
@@ -121,7 +121,7 @@ type copyOrder struct{ anything, itself bool }
 
 // copyOrders requires that listeners are notified of what a kind of copy orders for the host,
 // for small copies and for such as are not staged.
-func (k *Kit) copyOrders(s *hal.Stream, call hal.CopyCall, rows map[string]copyOrder) {
+func copyOrders(k *Kit, s *hal.Stream, call hal.CopyCall, rows map[string]copyOrder) {
 	for _, size := range []int64{small, staged + 1} {
 		x, y := k.Alloc(0, size), k.Alloc(0, size)
 		pinned, _ := k.Pinned(size)

@@ -9,8 +9,8 @@ import (
 	"halstream/hal"
 )
 
-// condition returns a condition in pinned memory, and its bytes.
-func (k *Kit) condition(initial uint32) (hal.GraphCondition, []byte) {
+// newCondition returns a condition in pinned memory, and its bytes.
+func newCondition(k *Kit, initial uint32) (hal.GraphCondition, []byte) {
 	k.T.Helper()
 	b, word := k.Pinned(4)
 	binary.LittleEndian.PutUint32(word, 0)
@@ -18,10 +18,10 @@ func (k *Kit) condition(initial uint32) (hal.GraphCondition, []byte) {
 }
 
 // countDown returns a body with one function, which calls f and subtracts 1 from a word.
-func (k *Kit) countDown(word []byte, f func()) *hal.Graph {
+func countDown(k *Kit, word []byte, f func()) *hal.Graph {
 	k.T.Helper()
-	body := k.graph()
-	k.addCall(body, func() {
+	body := newGraph(k)
+	addCall(k, body, func() {
 		f()
 		binary.LittleEndian.PutUint32(word, binary.LittleEndian.Uint32(word)-1)
 	})
@@ -30,7 +30,7 @@ func (k *Kit) countDown(word []byte, f func()) *hal.Graph {
 
 // failsTwice launches a graph twice, the second time as if the first one had not been, and returns the texts of
 // the errors that functions of it give the stream.
-func (k *Kit) failsTwice(g *hal.Graph) (texts []string) {
+func failsTwice(k *Kit, g *hal.Graph) (texts []string) {
 	k.T.Helper()
 	s, x := k.Stream(ordinary), k.Executable(g)
 	for range 2 {
@@ -47,18 +47,18 @@ func (k *Kit) failsTwice(g *hal.Graph) (texts []string) {
 var conditionCases = []testCase{
 	{"G13_a_body_runs_if_the_condition_is_not_0", FourQueues | Graphs | Memory | Conditions | HostBodies, func(k *Kit) {
 		var seq sequence
-		c, word := k.condition(0)
+		c, word := newCondition(k, 0)
 		c.Resets = false
-		body, g := k.graph(), k.graph()
-		k.addCall(body, seq.note("body"))
-		first := k.addCall(g, seq.note("first"))
+		body, g := newGraph(k), newGraph(k)
+		addCall(k, body, seq.note("body"))
+		first := addCall(k, g, seq.note("first"))
 		n, err := g.AddIf(k.Me, []*hal.Node{first}, c, body)
 		require.NoError(k, err)
 		require.Equal(k, hal.OpIf, n.Kind())
 		require.Len(k, n.Bodies(), 1)
 		require.Len(k, n.Bodies()[0].Nodes(), 1)
-		k.addCall(g, seq.note("last"), n)
-		k.addCall(body, seq.note("later")) // the node has the body as it was
+		addCall(k, g, seq.note("last"), n)
+		addCall(k, body, seq.note("later")) // the node has the body as it was
 		x, s := k.Executable(g), k.Stream(ordinary)
 		for i, want := range [][]string{{"first", "last"}, {"first", "body", "last"}, {"first", "last"}} {
 			binary.LittleEndian.PutUint32(word, uint32(i%2*256)) // any bit counts
@@ -68,21 +68,21 @@ var conditionCases = []testCase{
 		}
 	}},
 	{"G13_a_body_runs_again_while_the_condition_is_not_0", FourQueues | Graphs | Memory | Conditions | HostBodies, func(k *Kit) {
-		c, word := k.condition(3)
+		c, word := newCondition(k, 3)
 		var runs, ends counter
-		inner, innerWord := k.condition(1)
-		once, body, g := k.graph(), k.graph(), k.graph()
-		k.addCall(once, func() { ends.add(); binary.LittleEndian.PutUint32(innerWord, 0) })
-		work := k.addCall(body, func() {
+		inner, innerWord := newCondition(k, 1)
+		once, body, g := newGraph(k), newGraph(k), newGraph(k)
+		addCall(k, once, func() { ends.add(); binary.LittleEndian.PutUint32(innerWord, 0) })
+		work := addCall(k, body, func() {
 			runs.add()
 			binary.LittleEndian.PutUint32(word, binary.LittleEndian.Uint32(word)-1)
 		})
 		_, err := body.AddWhile(k.Me, []*hal.Node{work}, inner, once)
 		require.NoError(k, err)
-		k.addCall(body, func() {}) // a branch of its own
+		addCall(k, body, func() {}) // a branch of its own
 		n, err := g.AddWhile(k.Me, nil, c, body)
 		require.NoError(k, err)
-		k.addCall(g, func() { require.Zero(k, binary.LittleEndian.Uint32(word)) }, n)
+		addCall(k, g, func() { require.Zero(k, binary.LittleEndian.Uint32(word)) }, n)
 		x, s, o := k.Executable(g), k.Stream(ordinary), k.Stream(ordinary)
 		k.Launch(x, s, o)
 		k.Sync(s, o)
@@ -91,14 +91,14 @@ var conditionCases = []testCase{
 	}},
 	{"G13_a_node_runs_the_body_that_its_condition_selects", FourQueues | Graphs | Memory | Conditions | HostBodies, func(k *Kit) {
 		var seq sequence
-		c, word := k.condition(0)
+		c, word := newCondition(k, 0)
 		c.Resets = false
-		inner, innerWord := k.condition(2)
-		zero, one, two, g := k.graph(), k.graph(), k.graph(), k.graph()
-		k.addCall(zero, seq.note("zero"))
-		_, err := one.AddWhile(k.Me, []*hal.Node{k.addCall(one, seq.note("one"))}, inner, k.countDown(innerWord, seq.note("down")))
+		inner, innerWord := newCondition(k, 2)
+		zero, one, two, g := newGraph(k), newGraph(k), newGraph(k), newGraph(k)
+		addCall(k, zero, seq.note("zero"))
+		_, err := one.AddWhile(k.Me, []*hal.Node{addCall(k, one, seq.note("one"))}, inner, countDown(k, innerWord, seq.note("down")))
 		require.NoError(k, err)
-		k.addCall(two, seq.note("two"))
+		addCall(k, two, seq.note("two"))
 		n, err := g.AddSwitch(k.Me, nil, c, []*hal.Graph{zero, one, two})
 		require.NoError(k, err)
 		require.Equal(k, hal.OpSwitch, n.Kind())
@@ -107,7 +107,7 @@ var conditionCases = []testCase{
 		require.Contains(k, reads, hal.Range{Start: inner.Addr, Size: 4}, "of the second graph")
 		n, err = g.AddIfElse(k.Me, []*hal.Node{n}, c, zero, two)
 		require.NoError(k, err)
-		k.addCall(g, seq.note("last"), n)
+		addCall(k, g, seq.note("last"), n)
 		x, s := k.Executable(g), k.Stream(ordinary)
 		for value, want := range map[uint32][]string{
 			0: {"zero", "two", "last"}, 1: {"one", "down", "down", "zero", "last"}, 2: {"two", "zero", "last"},
@@ -124,14 +124,14 @@ var conditionCases = []testCase{
 		clone, err := g.Clone(k.Me)
 		require.NoError(k, err)
 		require.NoError(k, x.Update(k.Me, clone))
-		fewer := k.graph()
+		fewer := newGraph(k)
 		_, err = fewer.AddSwitch(k.Me, nil, c, []*hal.Graph{zero, one})
 		require.NoError(k, err)
-		other := k.graph()
+		other := newGraph(k)
 		_, err = other.AddSwitch(k.Me, nil, c, []*hal.Graph{zero, one, two})
 		require.NoError(k, err)
 		k.CaptureFails(k.Executable(other).Update(k.Me, fewer), 910)
-		changed := k.graph()
+		changed := newGraph(k)
 		_, err = changed.AddSwitch(k.Me, nil, c, []*hal.Graph{zero, one, one})
 		require.NoError(k, err)
 		err = k.Executable(other).Update(k.Me, changed)
@@ -141,9 +141,9 @@ var conditionCases = []testCase{
 		require.ErrorIs(k, err, hal.ErrInvalidValue)
 	}},
 	{"G13_copies_and_fills_write_conditions", FourQueues | Graphs | Memory | Conditions | HostBodies, func(k *Kit) {
-		c, _ := k.condition(1)
+		c, _ := newCondition(k, 1)
 		var runs counter
-		body, g := k.graph(), k.graph()
+		body, g := newGraph(k), newGraph(k)
 		zero := k.Alloc(0, 4)
 		k.Write(zero, make([]byte, 4))
 		s := k.Stream(ordinary)
@@ -161,18 +161,18 @@ var conditionCases = []testCase{
 		require.Contains(k, g.DOT(nil, false), "while")
 	}},
 	{"G13_bodies_that_cannot_be_are_refused", FourQueues | Graphs | Memory | Conditions, func(k *Kit) {
-		c, _ := k.condition(1)
-		g, empty, s, e := k.graph(), k.graph(), k.Stream(ordinary), k.Event(hal.EventOptions{})
+		c, _ := newCondition(k, 1)
+		g, empty, s, e := newGraph(k), newGraph(k), k.Stream(ordinary), k.Event(hal.EventOptions{})
 		_, err := empty.AddEmpty(k.Me, nil)
 		require.NoError(k, err)
 		_, err = g.AddWhile(k.Me, nil, c, empty)
 		require.ErrorContains(k, err, "never end")
-		a, b := k.words(0), k.words(0)
+		a, b := conditionWords(k, 0), conditionWords(k, 0)
 		for name, body := range map[string]*hal.Graph{
-			"a fill elsewhere": k.fillWord(a, 0, 0),
-			"a copy elsewhere": k.captured(func(s *hal.Stream) { k.Copy(s, a.Start, b.Start, 4) }),
+			"a fill elsewhere": fillWord(k, a, 0, 0),
+			"a copy elsewhere": capturedCondition(k, func(s *hal.Stream) { k.Copy(s, a.Start, b.Start, 4) }),
 		} {
-			around := k.graph()
+			around := newGraph(k)
 			_, err = around.AddChild(k.Me, nil, body)
 			require.NoError(k, err)
 			_, err = g.AddWhile(k.Me, nil, c, around)
@@ -193,8 +193,8 @@ var conditionCases = []testCase{
 		require.Empty(k, g.Nodes())
 	}},
 	{"G13_an_error_in_a_body_is_that_of_the_stream", FourQueues | Graphs | Memory | Conditions | HostBodies, func(k *Kit) {
-		c, _ := k.condition(1)
-		body, g := k.graph(), k.graph()
+		c, _ := newCondition(k, 1)
+		body, g := newGraph(k), newGraph(k)
 		_, err := body.Add(k.Me, k.Device(0), nil, func(s *hal.Stream) error {
 			return k.served.call(k.Me, s, func(*hal.Thread) error { return errors.New("the node failed") })
 		})
@@ -208,8 +208,8 @@ var conditionCases = []testCase{
 		k.Sync(s)
 	}},
 	{"G13_a_body_in_which_a_function_fails_does_not_run_again", FourQueues | Graphs | Memory | Conditions | HostBodies, func(k *Kit) {
-		c, _ := k.condition(1) // never becomes 0: what would do it has failed
-		inner, outer, g := k.graph(), k.graph(), k.graph()
+		c, _ := newCondition(k, 1) // never becomes 0: what would do it has failed
+		inner, outer, g := newGraph(k), newGraph(k), newGraph(k)
 		ran := 0
 		_, err := inner.Add(k.Me, k.Device(0), nil, func(s *hal.Stream) error {
 			return k.served.call(k.Me, s, func(*hal.Thread) error { ran++; return errors.New("the node failed") })
@@ -219,36 +219,36 @@ var conditionCases = []testCase{
 		require.NoError(k, err)
 		_, err = g.AddWhile(k.Me, nil, c, outer)
 		require.NoError(k, err)
-		k.failsTwice(g)
+		failsTwice(k, g)
 		require.Equal(k, 2, ran)
 	}},
 	{"G13_a_loop_ends_whose_function_has_failed_and_left_its_condition", FourQueues | Graphs | Memory | Conditions | HostBodies, func(k *Kit) {
-		c, _ := k.condition(1)
+		c, _ := newCondition(k, 1)
 		for _, nested := range []bool{false, true} { // which ends both loops: neither condition can change any more
-			body, g := k.graph(), k.graph()
+			body, g := newGraph(k), newGraph(k)
 			ran := 0
 			_, err := body.Add(k.Me, k.Device(0), nil, func(s *hal.Stream) error {
 				return k.served.call(k.Me, s, func(*hal.Thread) error { ran++; return errUnchecked })
 			})
 			require.NoError(k, err)
 			if nested {
-				outer, inner := k.graph(), body
-				word, _ := k.condition(1)
+				outer, inner := newGraph(k), body
+				word, _ := newCondition(k, 1)
 				_, err = outer.AddWhile(k.Me, nil, word, inner)
 				require.NoError(k, err)
 				body = outer
 			}
 			_, err = g.AddWhile(k.Me, nil, c, body)
 			require.NoError(k, err)
-			for _, text := range k.failsTwice(g) {
+			for _, text := range failsTwice(k, g) {
 				require.Contains(k, text, "nothing has changed its condition")
 			}
 			require.Equal(k, 2, ran)
 		}
 	}},
 	{"G13_a_loop_goes_on_whose_function_has_failed_while_its_condition_changes", FourQueues | Graphs | Memory | Conditions | HostBodies, func(k *Kit) {
-		c, word := k.condition(3)
-		body, g := k.graph(), k.graph()
+		c, word := newCondition(k, 3)
+		body, g := newGraph(k), newGraph(k)
 		ran := 0
 		_, err := body.Add(k.Me, k.Device(0), nil, func(s *hal.Stream) error {
 			return k.served.call(k.Me, s, func(*hal.Thread) error {
@@ -269,8 +269,8 @@ var conditionCases = []testCase{
 	}},
 	// Not under schedules: they would run the body without an end before they let this thread go on.
 	{"G13_an_abort_ends_a_body_that_runs_again", FourQueues | Graphs | Memory | Conditions | HostBodies | Aborts | RealTime, func(k *Kit) {
-		c, _ := k.condition(1)
-		body, g := k.graph(), k.graph()
+		c, _ := newCondition(k, 1)
+		body, g := newGraph(k), newGraph(k)
 		entered := make(chan struct{}, 1)
 		_, err := body.Add(k.Me, k.Device(0), nil, func(s *hal.Stream) error {
 			return k.served.call(k.Me, s, func(*hal.Thread) error {

@@ -11,15 +11,15 @@ import (
 
 var future = hal.EventOptions{Kind: hal.Future, Timing: true}
 
-// context makes a context that is current on the case's thread.
-func (k *Kit) context() *hal.Context {
+// newContext makes a context that is current on the case's thread.
+func newContext(k *Kit) *hal.Context {
 	c, err := k.Device(0).NewContext(k.Me)
 	require.NoError(k, err)
 	k.T.Cleanup(c.End)
 	return c
 }
 
-func (k *Kit) contextStream(c *hal.Context) *hal.Stream {
+func contextStream(k *Kit, c *hal.Context) *hal.Stream {
 	s, err := c.NewStream(k.Me, hal.StreamOptions{})
 	require.NoError(k, err)
 	return s
@@ -27,10 +27,10 @@ func (k *Kit) contextStream(c *hal.Context) *hal.Stream {
 
 var contextCases = []testCase{
 	{"A1_streams_take_work_only_where_their_context_is_current", Contexts, func(k *Kit) {
-		a := k.context()
-		s := k.contextStream(a)
+		a := newContext(k)
+		s := contextStream(k, a)
 		require.NoError(k, s.Nop(k.Me))
-		b := k.context()
+		b := newContext(k)
 		require.ErrorIs(k, s.Nop(k.Me), hal.ErrWrongContext)
 		require.ErrorIs(k, s.Nop(hal.NewThread()), hal.ErrNoContext)
 		_, err := s.Query(k.Me)
@@ -50,10 +50,10 @@ var contextCases = []testCase{
 		require.NoError(k, k.Me.SetContext(b))
 	}},
 	{"A1_synchronizing_a_context_waits_for_its_own_streams", Contexts | FourQueues, func(k *Kit) {
-		other := k.contextStream(k.context())
+		other := contextStream(k, newContext(k))
 		held := Hold(k, other).Started()
-		c := k.context()
-		s := k.contextStream(c)
+		c := newContext(k)
+		s := contextStream(k, c)
 		h := Hold(k, s).Started()
 		p, err := c.Point(k.Me)
 		require.NoError(k, err)
@@ -306,14 +306,14 @@ var contextCases = []testCase{
 		require.NoError(k, s.Report(k.Me, q, 7, true, hal.Accesses{}))
 		require.NoError(k, s.Report(k.Me, q, 8, false, hal.Accesses{}))
 		k.Pending(s, "nobody has processed the report")
-		k.Take(q, 7)
+		takeContext(k, q, 7)
 		task, err := q.Next(hal.NewThread(), 0)
 		require.NoError(k, err)
 		require.Zero(k, task.Token, "the second report came before the first had ended")
 		k.Pending(s, "the report has not ended")
 		q.Done(k.Me, false, nil)
 		k.Sync(s)
-		k.Take(q, 8)
+		takeContext(k, q, 8)
 		q.Done(k.Me, false, nil)
 		require.NoError(k, s.Unsubscribe(k.Me, q))
 		require.ErrorIs(k, s.Unsubscribe(k.Me, q), hal.ErrNotSubscribed)
@@ -333,7 +333,7 @@ var contextCases = []testCase{
 		k.Sync(s)
 		require.NoError(k, s.Close(k.Me))
 		require.False(k, q.Unused(), "a report was not taken")
-		k.Take(q, 7)
+		takeContext(k, q, 7)
 		q.Done(k.Me, false, nil)
 		require.True(k, q.Unused())
 	}},
@@ -348,7 +348,7 @@ var contextCases = []testCase{
 			require.ErrorIs(k, s.Report(k.Me, q, 8, block, hal.Accesses{}), hal.ErrNotSubscribed)
 			require.False(k, q.Unused(), "the stream has not come to the report")
 			g.Open()
-			k.Take(q, 7)
+			takeContext(k, q, 7)
 			require.False(k, q.Unused(), "the report runs")
 			q.Done(k.Me, false, nil)
 			require.True(k, q.Unused(), "the report has ended, and the refused one was never enqueued")
@@ -379,7 +379,7 @@ var contextCases = []testCase{
 		}
 		first, err := q.Next(k.Me, int64(Limit))
 		require.NoError(k, err)
-		k.Take(q, 3-first.Token)
+		takeContext(k, q, 3-first.Token)
 		outer, inner := streams[first.Token-1], streams[2-first.Token]
 		q.Done(k.Me, false, nil)
 		k.Sync(inner)
@@ -389,8 +389,8 @@ var contextCases = []testCase{
 	}},
 }
 
-// Take takes the next report, which must have this token.
-func (k *Kit) Take(q *hal.Queue, token uint64) {
+// takeContext takes the next report, which must have this token.
+func takeContext(k *Kit, q *hal.Queue, token uint64) {
 	k.T.Helper()
 	task, err := q.Next(k.Me, int64(Limit))
 	require.NoError(k, err)

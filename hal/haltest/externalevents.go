@@ -9,8 +9,8 @@ import (
 	"halstream/hal/driver"
 )
 
-// recording returns an executable that records an event, with a branch beside it that a function holds.
-func (k *Kit) recording(s, side *hal.Stream, e *hal.Event, held func()) *hal.GraphExec {
+// recordingEvent returns an executable that records an event, with a branch beside it that a function holds.
+func recordingEvent(k *Kit, s, side *hal.Stream, e *hal.Event, held func()) *hal.GraphExec {
 	k.T.Helper()
 	k.Capture(s)
 	require.NoError(k, side.WaitStream(k.Me, s))
@@ -63,7 +63,7 @@ var externalEventCases = []testCase{
 	{"G7_an_event_is_recorded_from_the_call_that_launches_on", Graphs | Gates | EightQueues, func(k *Kit) {
 		s, o, side := k.Stream(ordinary), k.Stream(ordinary), k.Stream(ordinary)
 		e := k.Event(hal.EventOptions{})
-		x := k.recording(s, side, e, nil)
+		x := recordingEvent(k, s, side, e, nil)
 		for range 2 { // the second time the event was recorded before
 			gate, err := s.Gate(k.Me)
 			require.NoError(k, err)
@@ -106,7 +106,7 @@ var externalEventCases = []testCase{
 		release := make(chan struct{})
 		open := sync.OnceFunc(func() { close(release) })
 		defer open()
-		x := k.recording(s, side, e, func() { <-release })
+		x := recordingEvent(k, s, side, e, func() { <-release })
 		k.Launch(x, s)
 		k.Wait(o, e)
 		k.Sync(o) // though the other branch is held
@@ -119,7 +119,7 @@ var externalEventCases = []testCase{
 	{"G7_a_launch_that_was_dropped_holds_nobody_who_waits_for_its_record", Graphs | Gates | EightQueues | Aborts, func(k *Kit) {
 		s, t, o, side := k.Stream(ordinary), k.Stream(ordinary), k.Stream(ordinary), k.Stream(ordinary)
 		e := k.Event(hal.EventOptions{})
-		x := k.recording(s, side, e, nil)
+		x := recordingEvent(k, s, side, e, nil)
 		gates := make([]driver.Gate, 2)
 		for i, on := range []*hal.Stream{s, t} {
 			gate, err := on.Gate(k.Me)

@@ -47,7 +47,7 @@ func (q *sequence) take() []string {
 }
 
 // addCall adds a node of a function to a graph.
-func (k *Kit) addCall(g *hal.Graph, f func(), after ...*hal.Node) *hal.Node {
+func addCall(k *Kit, g *hal.Graph, f func(), after ...*hal.Node) *hal.Node {
 	k.T.Helper()
 	n, err := g.Add(k.Me, k.Device(0), after, func(s *hal.Stream) error { return k.TryCall(s, f) })
 	require.NoError(k, err)
@@ -55,7 +55,7 @@ func (k *Kit) addCall(g *hal.Graph, f func(), after ...*hal.Node) *hal.Node {
 }
 
 // addNative adds a native function that ends when the door is opened.
-func (k *Kit) addNative(g *hal.Graph, d Door, after ...*hal.Node) *hal.Node {
+func addNative(k *Kit, g *hal.Graph, d Door, after ...*hal.Node) *hal.Node {
 	k.T.Helper()
 	n, err := g.Add(k.Me, k.Device(0), after, func(s *hal.Stream) error {
 		return s.Native(k.Me, nativeBlock, d.address(), hal.Accesses{})
@@ -64,7 +64,7 @@ func (k *Kit) addNative(g *hal.Graph, d Door, after ...*hal.Node) *hal.Node {
 	return n
 }
 
-func (k *Kit) graph() *hal.Graph {
+func newGraph(k *Kit) *hal.Graph {
 	k.T.Helper()
 	g, err := k.RT.NewGraph(k.Me)
 	require.NoError(k, err)
@@ -152,7 +152,7 @@ var graphCases = []testCase{
 	}},
 	{"G6_the_argument_of_a_native_function_is_released_once", FourQueues | Graphs | Memory, func(k *Kit) {
 		s := k.Stream(ordinary)
-		c := k.calls(0)
+		c := newCalls(k, 0)
 		k.Capture(s)
 		require.NoError(k, s.NativeFunc(k.Me, c.function("add")))
 		g := k.EndCapture(s)
@@ -216,10 +216,10 @@ var graphCases = []testCase{
 	}},
 	{"G8_a_branch_that_is_held_holds_no_other", Graphs | FourQueues, func(k *Kit) {
 		s := k.Stream(ordinary)
-		g := k.graph()
+		g := newGraph(k)
 		entered, release, other := make(chan struct{}, 1), make(chan struct{}), make(chan struct{}, 1)
-		k.addCall(g, func() { entered <- struct{}{}; <-release })
-		k.addCall(g, func() { other <- struct{}{} })
+		addCall(k, g, func() { entered <- struct{}{}; <-release })
+		addCall(k, g, func() { other <- struct{}{} })
 		k.Launch(k.Executable(g), s)
 		defer func() {
 			select {
@@ -235,21 +235,21 @@ var graphCases = []testCase{
 		close(release)
 		k.Sync(s)
 	}},
-	{"G8_native_functions_of_branches_run_at_the_same_time", Graphs | Memory | RealTime | Aborts, (*Kit).branchesAtOnce},
+	{"G8_native_functions_of_branches_run_at_the_same_time", Graphs | Memory | RealTime | Aborts, branchesAtOnce},
 	{"G8_native_functions_of_branches_run_at_the_same_time_after_many_short_ones", Graphs | Memory | RealTime | Aborts, func(k *Kit) {
-		s, g := k.Stream(ordinary), k.graph()
+		s, g := k.Stream(ordinary), newGraph(k)
 		short := newDoor()
 		short.Open()
 		k.T.Cleanup(func() { k.Sync(s); short.free() })
 		for range Engines {
-			k.addNative(g, short)
+			addNative(k, g, short)
 		}
 		x := k.Executable(g)
 		for range 2000 {
 			k.Launch(x, s)
 			k.Sync(s)
 		}
-		k.branchesAtOnce()
+		branchesAtOnce(k)
 	}},
 	{"G8_launches_of_one_executable_run_one_at_a_time_in_order", FourQueues | Graphs | Gates, func(k *Kit) {
 		a, b := k.Stream(ordinary), k.Stream(ordinary)
@@ -300,7 +300,7 @@ var graphCases = []testCase{
 		err = x.Update(k.Me, graphOf("a", "b"))
 		k.CaptureFails(err, 910)
 		require.ErrorContains(k, err, "the number of nodes is 2, and was 1")
-		g := k.graph()
+		g := newGraph(k)
 		_, err = g.AddEmpty(k.Me, nil)
 		require.NoError(k, err)
 		err = x.Update(k.Me, g)

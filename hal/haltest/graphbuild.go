@@ -12,10 +12,10 @@ import (
 
 var graphBuildCases = []testCase{
 	{"G5_graphs_are_built_cloned_and_read", Graphs | Memory, func(k *Kit) {
-		g := k.graph()
+		g := newGraph(k)
 		var seq sequence
 		b := k.Alloc(0, small)
-		a := k.addCall(g, seq.note("a"))
+		a := addCall(k, g, seq.note("a"))
 		fill, err := g.Add(k.Me, k.Device(0), nil, func(s *hal.Stream) error { return s.Fill(k.Me, b.Start, 7, 1, small) })
 		require.NoError(k, err)
 		end, err := g.AddEmpty(k.Me, []*hal.Node{a})
@@ -58,16 +58,16 @@ var graphBuildCases = []testCase{
 	}},
 	{"G5_a_graph_is_a_node_of_another", FourQueues | Graphs, func(k *Kit) {
 		var seq sequence
-		child, g := k.graph(), k.graph()
-		k.addCall(child, seq.note("c2"), k.addCall(child, seq.note("c1")))
+		child, g := newGraph(k), newGraph(k)
+		addCall(k, child, seq.note("c2"), addCall(k, child, seq.note("c1")))
 		release := make(chan struct{})
-		first := k.addCall(g, func() { <-release; seq.note("first")() })
+		first := addCall(k, g, func() { <-release; seq.note("first")() })
 		n, err := g.AddChild(k.Me, []*hal.Node{first}, child)
 		require.NoError(k, err)
 		require.Equal(k, hal.OpGraph, n.Kind())
 		require.Len(k, n.Child().Nodes(), 2)
-		k.addCall(g, seq.note("last"), n)
-		k.addCall(child, seq.note("later")) // the node is the graph as it was
+		addCall(k, g, seq.note("last"), n)
+		addCall(k, child, seq.note("later")) // the node is the graph as it was
 		s := k.Stream(ordinary)
 		x := k.Executable(g)
 		k.Launch(x, s)
@@ -89,9 +89,9 @@ var graphBuildCases = []testCase{
 		require.Equal(k, []string{"first", "c1", "c2", "last"}, seq.take())
 	}},
 	{"G5_a_node_that_cannot_be_added_leaves_the_graph_as_it_was", FourQueues | Graphs | Memory, func(k *Kit) {
-		g, s := k.graph(), k.Stream(ordinary)
+		g, s := newGraph(k), k.Stream(ordinary)
 		var seq sequence
-		first := k.addCall(g, seq.note("first"))
+		first := addCall(k, g, seq.note("first"))
 		var tokens []uint64
 		call := func(s *hal.Stream) {
 			token := k.served.put(func(*hal.Thread) error { seq.note("dropped")(); return nil })
@@ -114,16 +114,16 @@ var graphBuildCases = []testCase{
 		for _, token := range tokens {
 			k.Eventually(func() bool { return !k.served.has(token) }, "a function of a dropped node is never released")
 		}
-		last := k.addCall(g, seq.note("last"), first)
+		last := addCall(k, g, seq.note("last"), first)
 		require.Equal(k, 1, last.Index())
 		k.Launch(k.Executable(g), s)
 		k.Sync(s)
 		require.Equal(k, []string{"first", "last"}, seq.take())
 	}},
 	{"G5_memory_of_a_node_that_cannot_be_added_is_free_for_another", FourQueues | Graphs | Memory, func(k *Kit) {
-		s, g := k.Stream(ordinary), k.graph()
+		s, g := k.Stream(ordinary), newGraph(k)
 		k.Capture(s)
-		b := k.allocAsync(s)
+		b := allocAsync(k, s)
 		k.Fill(s, b, 3)
 		first := k.EndCapture(s)
 		_, err := g.Add(k.Me, k.Device(0), nil, func(s *hal.Stream) error {
@@ -140,14 +140,14 @@ var graphBuildCases = []testCase{
 	}},
 	{"G9_an_edge_that_is_added_after_an_instantiation_is_none_of_the_executable", FourQueues | Graphs, func(k *Kit) {
 		s := k.Stream(ordinary)
-		g := k.graph()
-		first, second := k.addCall(g, func() {}), k.addCall(g, func() {})
+		g := newGraph(k)
+		first, second := addCall(k, g, func() {}), addCall(k, g, func() {})
 		before, err := g.Clone(k.Me)
 		require.NoError(k, err)
 		defer func() { require.NoError(k, before.Close(k.Me)) }()
 		x := k.Executable(g)
 		require.NoError(k, g.AddEdge(k.Me, first, second))
-		k.addCall(g, func() {})
+		addCall(k, g, func() {})
 		k.Capture(s)
 		k.Launch(x, s)
 		around := k.EndCapture(s)
@@ -164,10 +164,10 @@ var graphBuildCases = []testCase{
 		k.Sync(s)
 	}},
 	{"G9_edges_are_added_to_a_graph_while_its_executable_is_updated", FourQueues | Graphs, func(k *Kit) {
-		g := k.graph()
+		g := newGraph(k)
 		nodes := make([]*hal.Node, 20)
 		for i := range nodes {
-			nodes[i] = k.addCall(g, func() {})
+			nodes[i] = addCall(k, g, func() {})
 		}
 		executables := make([]*hal.GraphExec, len(nodes))
 		for i := range executables {
@@ -197,12 +197,12 @@ var graphBuildCases = []testCase{
 	}},
 	{"G9_a_refused_update_names_the_node_in_its_graph", FourQueues | Graphs, func(k *Kit) {
 		around := func(empty bool, after bool) *hal.Graph {
-			child, g := k.graph(), k.graph()
+			child, g := newGraph(k), newGraph(k)
 			if empty {
 				_, err := child.AddEmpty(k.Me, nil)
 				require.NoError(k, err)
 			} else {
-				k.addCall(child, func() {})
+				addCall(k, child, func() {})
 			}
 			first, err := g.AddEmpty(k.Me, nil)
 			require.NoError(k, err)
@@ -212,7 +212,7 @@ var graphBuildCases = []testCase{
 			if after {
 				last = last[1:]
 			}
-			k.addCall(g, func() {}, last...)
+			addCall(k, g, func() {}, last...)
 			return g
 		}
 		x := k.Executable(around(false, false))

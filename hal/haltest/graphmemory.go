@@ -7,7 +7,7 @@ import (
 )
 
 // allocAsync allocates on a stream that captures; the graph owns the memory.
-func (k *Kit) allocAsync(s *hal.Stream) *hal.Block {
+func allocAsync(k *Kit, s *hal.Stream) *hal.Block {
 	k.T.Helper()
 	b, err := s.AllocAsync(k.Me, small)
 	require.NoError(k, err)
@@ -81,7 +81,7 @@ var graphMemoryCases = []testCase{
 		s, o := k.Stream(ordinary), k.Stream(ordinary)
 		out := k.Alloc(0, small)
 		k.Capture(s)
-		b := k.allocAsync(s)
+		b := allocAsync(k, s)
 		k.Fill(s, b, 5)
 		k.Copy(s, out.Start, b.Start, small)
 		require.NoError(k, s.FreeBlockAsync(k.Me, b))
@@ -136,7 +136,7 @@ var graphMemoryCases = []testCase{
 	{"G12_memory_that_no_node_frees_is_freed_before_the_next_launch", FourQueues | Graphs | Memory | Grows, func(k *Kit) {
 		s := k.Stream(ordinary)
 		k.Capture(s)
-		b := k.allocAsync(s)
+		b := allocAsync(k, s)
 		k.Fill(s, b, 6)
 		g := k.EndCapture(s)
 		require.ErrorContains(k, s.Fill(k.Me, b.Start, 1, 1, small), "no launch has allocated")
@@ -168,7 +168,7 @@ var graphMemoryCases = []testCase{
 	{"G12_a_graph_frees_what_another_one_has_allocated", FourQueues | Graphs | Memory | Grows, func(k *Kit) {
 		s := k.Stream(ordinary)
 		k.Capture(s)
-		b := k.allocAsync(s)
+		b := allocAsync(k, s)
 		first := k.Executable(k.EndCapture(s))
 		k.Capture(s)
 		k.Fill(s, b, 8)
@@ -186,7 +186,7 @@ var graphMemoryCases = []testCase{
 	{"G12_memory_that_no_node_frees_is_freed_after_each_launch", FourQueues | Graphs | Memory | Grows, func(k *Kit) {
 		s := k.Stream(ordinary)
 		k.Capture(s)
-		b := k.allocAsync(s)
+		b := allocAsync(k, s)
 		k.Fill(s, b, 5)
 		x := k.Executable(k.EndCapture(s))
 		for range 3 {
@@ -211,7 +211,7 @@ var graphMemoryCases = []testCase{
 		s := k.Stream(ordinary)
 		other := k.Alloc(0, small)
 		k.Capture(s)
-		b := k.allocAsync(s)
+		b := allocAsync(k, s)
 		require.NoError(k, s.FreeBlockAsync(k.Me, b))
 		g := k.EndCapture(s)
 		x := k.Executable(g)
@@ -220,9 +220,9 @@ var graphMemoryCases = []testCase{
 		require.ErrorContains(k, err, "has an executable already")
 		_, err = g.Clone(k.Me)
 		require.ErrorIs(k, err, hal.ErrNotSupported)
-		_, err = k.graph().AddChild(k.Me, nil, g)
+		_, err = newGraph(k).AddChild(k.Me, nil, g)
 		require.ErrorIs(k, err, hal.ErrNotSupported)
-		k.CaptureFails(x.Update(k.Me, k.graph()), 910)
+		k.CaptureFails(x.Update(k.Me, newGraph(k)), 910)
 		k.Capture(s)
 		k.CaptureFails(x.Launch(k.Me, s), 900)
 		k.invalidated(s, "launch it by itself")
@@ -235,7 +235,7 @@ var graphMemoryCases = []testCase{
 	{"G12_a_capture_that_fails_returns_its_memory", Graphs | Memory | Grows, func(k *Kit) {
 		s := k.Stream(ordinary)
 		k.Capture(s)
-		b := k.allocAsync(s)
+		b := allocAsync(k, s)
 		_, err := s.Query(k.Me)
 		require.Error(k, err)
 		_, err = s.AllocAsync(k.Me, small)

@@ -26,14 +26,14 @@ func together(calls ...func(me *hal.Thread)) {
 }
 
 // branchesAtOnce launches a graph whose native functions end only once one of each branch runs.
-func (k *Kit) branchesAtOnce() {
+func branchesAtOnce(k *Kit) {
 	s := k.Stream(ordinary)
-	g := k.graph()
+	g := newGraph(k)
 	var first, second []Door
 	for range Engines {
 		outer, inner := newDoor(), newDoor()
-		n := k.addNative(g, outer)
-		k.addNative(g, inner, n)
+		n := addNative(k, g, outer)
+		addNative(k, g, inner, n)
 		first, second = append(first, outer), append(second, inner)
 	}
 	doors := append(first, second...)
@@ -150,7 +150,7 @@ var graphThreadCases = []testCase{
 		s, a, b := k.Stream(ordinary), k.Stream(ordinary), k.Stream(ordinary)
 		for range 100 {
 			k.Capture(s)
-			m := k.allocAsync(s)
+			m := allocAsync(k, s)
 			g := k.EndCapture(s)
 			k.Capture(a)
 			k.Capture(b)
@@ -173,7 +173,7 @@ var graphThreadCases = []testCase{
 	{"G12_memory_is_freed_by_another_node_when_no_graph_has_the_first_one", FourQueues | Graphs | Memory | Grows, func(k *Kit) {
 		s := k.Stream(ordinary)
 		k.Capture(s)
-		b := k.allocAsync(s)
+		b := allocAsync(k, s)
 		x := k.Executable(k.EndCapture(s))
 		k.Launch(x, s)
 		k.Capture(s)
@@ -195,7 +195,7 @@ var graphThreadCases = []testCase{
 	{"G12_memory_of_a_launch_that_was_aborted_is_freed_as_that_of_any_other", Graphs | Memory | Grows | Gates | Aborts, func(k *Kit) {
 		s, o := k.Stream(ordinary), k.Stream(ordinary)
 		k.Capture(s)
-		b := k.allocAsync(s)
+		b := allocAsync(k, s)
 		token := k.served.put(func(*hal.Thread) error { return nil })
 		require.NoError(k, s.HostFunc(k.Me, token))
 		g := k.EndCapture(s)
@@ -218,7 +218,7 @@ var graphThreadCases = []testCase{
 	}},
 	{"G5_a_stream_that_waits_for_one_that_adds_a_node_is_refused_and_usable", FourQueues | Graphs, func(k *Kit) {
 		s := k.Stream(ordinary)
-		_, err := k.graph().Add(k.Me, k.Device(0), nil, func(b *hal.Stream) error {
+		_, err := newGraph(k).Add(k.Me, k.Device(0), nil, func(b *hal.Stream) error {
 			require.NoError(k, b.Nop(k.Me))
 			return s.WaitStream(k.Me, b)
 		})

@@ -122,7 +122,7 @@ var hostFuncCases = []testCase{
 		}))
 		require.ErrorIs(k, Receive(k, errs, "a call from inside a function never returned"), hal.ErrInHostFunction)
 		k.Sync(s)
-		k.Take(q, 7)
+		takeContext(k, q, 7)
 		q.Done(k.Me, false, nil)
 		k.Sync(subscribed)
 	}},

@@ -10,8 +10,8 @@ import (
 	"halstream/hal/driver"
 )
 
-// module loads a program on a device until the end of the case.
-func (k *Kit) module(ordinal int, text string) *hal.Module {
+// loadModule loads a program on a device until the end of the case.
+func loadModule(k *Kit, ordinal int, text string) *hal.Module {
 	k.T.Helper()
 	m, err := k.Device(ordinal).LoadModule(k.Me, append([]byte(text), 0))
 	require.NoError(k, err)
@@ -19,7 +19,7 @@ func (k *Kit) module(ordinal int, text string) *hal.Module {
 	return m
 }
 
-func (k *Kit) function(m *hal.Module, name string) *hal.Function {
+func loadFunction(k *Kit, m *hal.Module, name string) *hal.Function {
 	k.T.Helper()
 	f, err := m.Function(name)
 	require.NoError(k, err)
@@ -55,7 +55,7 @@ func words(values []byte) []uint32 {
 var kernelCases = []testCase{
 	{"K1_kernels_run_in_stream_order", Kernels | Memory, func(k *Kit) {
 		s := k.Stream(ordinary)
-		f := k.function(k.module(0, ptxFill), "fill_u32")
+		f := loadFunction(k, loadModule(k, 0, ptxFill), "fill_u32")
 		const n = 1000
 		b := k.Alloc(0, 4*n)
 		first, gotFirst := k.Pinned(4 * n)
@@ -77,7 +77,7 @@ var kernelCases = []testCase{
 	}},
 	{"K1_arguments_are_taken_at_the_call", Kernels | Memory, func(k *Kit) {
 		s := k.Stream(ordinary)
-		f := k.function(k.module(0, ptxFill), "fill_u32")
+		f := loadFunction(k, loadModule(k, 0, ptxFill), "fill_u32")
 		b := k.Alloc(0, 256)
 		hold := Hold(k, s).Started()
 		spec := line(64, b.Start, 5, 64)
@@ -89,7 +89,7 @@ var kernelCases = []testCase{
 	}},
 	{"K1_a_kernel_reads_what_comes_before_it", Kernels | Memory, func(k *Kit) {
 		s, other := k.Stream(ordinary), k.Stream(ordinary)
-		f := k.function(k.module(0, ptxAdd), "add_f32")
+		f := loadFunction(k, loadModule(k, 0, ptxAdd), "add_f32")
 		a, b, out := k.Alloc(0, 400), k.Alloc(0, 400), k.Alloc(0, 400)
 		h, got := k.Pinned(400)
 		e := k.Event(hal.EventOptions{})
@@ -110,8 +110,8 @@ var kernelCases = []testCase{
 	}},
 	{"K1_what_a_kernel_works_on_is_not_given_back", Kernels | Memory, func(k *Kit) {
 		s := k.Stream(ordinary)
-		m := k.module(0, ptxFill)
-		f := k.function(m, "fill_u32")
+		m := loadModule(k, 0, ptxFill)
+		f := loadFunction(k, m, "fill_u32")
 		h, bytes := k.Pinned(256)
 		clear(bytes)
 		var seen []string
@@ -145,14 +145,14 @@ var kernelCases = []testCase{
 		_, err := d.LoadModule(k.Me, []byte(ptxWrong+"\x00"))
 		require.ErrorIs(k, err, hal.ErrInvalidValue)
 		require.ErrorContains(k, err, "line ", "the compiler says where")
-		_, err = k.module(0, ptxFill).Function("no_such_kernel")
+		_, err = loadModule(k, 0, ptxFill).Function("no_such_kernel")
 		require.ErrorIs(k, err, hal.ErrInvalidValue)
 		require.ErrorContains(k, err, "no_such_kernel")
 		k.Sync(k.Stream(ordinary))
 	}},
 	{"K2_a_launch_that_cannot_run_fails_at_the_call", Kernels | Memory, func(k *Kit) {
 		s := k.Stream(ordinary)
-		f := k.function(k.module(0, ptxFill), "fill_u32")
+		f := loadFunction(k, loadModule(k, 0, ptxFill), "fill_u32")
 		b := k.Alloc(0, 256)
 		k.Fill(s, b, 1)
 		most := uint32(f.Threads())
@@ -185,7 +185,7 @@ var kernelCases = []testCase{
 	}},
 	{"K1_a_block_may_have_all_shared_memory_of_its_kernel", Kernels | Memory, func(k *Kit) {
 		s := k.Stream(ordinary)
-		f := k.function(k.module(0, ptxFill), "fill_u32")
+		f := loadFunction(k, loadModule(k, 0, ptxFill), "fill_u32")
 		b := k.Alloc(0, 4)
 		spec := line(1, b.Start, 0x05060708, 1)
 		spec.Shared = uint32(f.Shared())
@@ -196,8 +196,8 @@ var kernelCases = []testCase{
 	}},
 	{"K1_a_captured_launch_runs_when_its_graph_is_launched", Kernels | Graphs | Memory, func(k *Kit) {
 		s := k.Stream(ordinary)
-		m := k.module(0, ptxFill)
-		f := k.function(m, "fill_u32")
+		m := loadModule(k, 0, ptxFill)
+		f := loadFunction(k, m, "fill_u32")
 		b := k.Alloc(0, 4)
 		k.Fill(s, b, 0)
 		k.Sync(s)
@@ -219,7 +219,7 @@ var kernelCases = []testCase{
 		}
 	}},
 	{"K2_a_module_belongs_to_its_device", Kernels | Pair, func(k *Kit) {
-		f := k.function(k.module(0, ptxFill), "fill_u32")
+		f := loadFunction(k, loadModule(k, 0, ptxFill), "fill_u32")
 		far := k.StreamOn(1, ordinary)
 		require.ErrorIs(k, far.Launch(k.Me, f, line(1, 0, 0, 0), nil, nil), hal.ErrWrongDevice)
 		k.Sync(far)

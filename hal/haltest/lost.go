@@ -9,22 +9,22 @@ import (
 	"halstream/hal"
 )
 
-// failing returns a function with whose error its device is lost.
-func (k *Kit) failing(name string, fails int) (*hal.NativeFunc, calls) {
-	c := k.calls(fails)
+// failingFunction returns a function with whose error its device is lost.
+func failingFunction(k *Kit, name string, fails int) (*hal.NativeFunc, calls) {
+	c := newCalls(k, fails)
 	f := c.function(name)
 	f.LosesDevice = true
 	return f, c
 }
 
 // loses makes a device lost: by the backend's own way, or by a function.
-func (k *Kit) loses(ordinal int) {
+func loses(k *Kit, ordinal int) {
 	k.T.Helper()
 	if k.lose != nil {
 		require.NoError(k, k.lose(ordinal))
 		return
 	}
-	f, c := k.failing("assert", 7)
+	f, c := failingFunction(k, "assert", 7)
 	s := k.StreamOn(ordinal, hal.StreamOptions{NonBlocking: true})
 	require.NoError(k, s.NativeFunc(k.Me, f))
 	_, err := s.Synchronize(k.Me, int64(Limit))
@@ -33,7 +33,7 @@ func (k *Kit) loses(ordinal int) {
 }
 
 // recovers makes a lost device work again at the end of a case, if that can be done.
-func (k *Kit) recovers(ordinals ...int) {
+func recovers(k *Kit, ordinals ...int) {
 	for _, i := range ordinals {
 		if k.Has(Recovers) {
 			_, err := k.Device(i).Recover(k.Me)
@@ -45,15 +45,15 @@ func (k *Kit) recovers(ordinals ...int) {
 // lostCases come last: where a device cannot recover it stays lost.
 var lostCases = []testCase{
 	{"D7_a_function_that_loses_its_device_fails_every_later_call", Memory | Gates | Recovers, func(k *Kit) {
-		defer k.recovers(0)
+		defer recovers(k, 0)
 		side, s := k.Stream(hal.StreamOptions{NonBlocking: true}), k.Stream(ordinary)
 		e := k.Event(hal.EventOptions{Timing: true})
 		k.Record(s, e)
 		k.Sync(s)
 		g, err := side.Gate(k.Me)
 		require.NoError(k, err)
-		first, _ := k.failing("embedding", 5)
-		second, later := k.failing("add", 6)
+		first, _ := failingFunction(k, "embedding", 5)
+		second, later := failingFunction(k, "add", 6)
 		require.NoError(k, side.NativeFunc(k.Me, first))
 		require.NoError(k, s.WaitStream(k.Me, side))
 		require.NoError(k, s.NativeFunc(k.Me, second))
@@ -85,10 +85,10 @@ var lostCases = []testCase{
 		require.Zero(k, later.runs(), "work behind the function ran")
 	}},
 	{"D7_an_error_that_the_program_was_not_told_of_is_listed", Memory | Recovers, func(k *Kit) {
-		defer k.recovers(0)
+		defer recovers(k, 0)
 		s, d := k.Stream(ordinary), k.Device(0)
 		require.Nil(k, d.UnreportedLoss())
-		f, _ := k.failing("add", 3)
+		f, _ := failingFunction(k, "add", 3)
 		f.Site = 12
 		require.NoError(k, s.NativeFunc(k.Me, f))
 		k.Eventually(func() bool { s.Idle(); return d.UnreportedLoss() != nil }, "the device is not lost")
@@ -102,12 +102,12 @@ var lostCases = []testCase{
 	{"D7_listeners_see_what_does_not_run_on_a_lost_device", Memory | Recovers, func(k *Kit) {
 		s, side, e := k.Stream(ordinary), k.Stream(ordinary), k.Event(hal.EventOptions{})
 		k.Record(s, e)
-		k.loses(0)
-		defer k.recovers(0)
+		loses(k, 0)
+		defer recovers(k, 0)
 		var seen []string
 		stop := k.RT.Listen(func(o hal.Operation) { seen = append(seen, o.Kind.String()) })
 		defer stop()
-		f, c := k.failing("add", 0)
+		f, c := failingFunction(k, "add", 0)
 		require.NoError(k, s.NativeFunc(k.Me, f))
 		k.Record(s, e)
 		k.Wait(side, e)
@@ -122,12 +122,12 @@ var lostCases = []testCase{
 		require.Subset(k, seen, []string{"native", "record", "wait", "wait stream"})
 	}},
 	{"D7_a_device_that_waits_for_a_lost_one_is_lost", Memory | Gates | Pair | Recovers, func(k *Kit) {
-		defer k.recovers(0, 1)
+		defer recovers(k, 0, 1)
 		side, far, other := k.Stream(ordinary), k.StreamOn(1, ordinary), k.StreamOn(1, ordinary)
 		g, err := side.Gate(k.Me)
 		require.NoError(k, err)
-		f, _ := k.failing("copy", 2)
-		second, later := k.failing("add", 6)
+		f, _ := failingFunction(k, "copy", 2)
+		second, later := failingFunction(k, "add", 6)
 		require.NoError(k, side.NativeFunc(k.Me, f))
 		require.NoError(k, far.WaitStream(k.Me, side))
 		require.NoError(k, far.NativeFunc(k.Me, second))
@@ -141,21 +141,21 @@ var lostCases = []testCase{
 		require.ErrorContains(k, other.Nop(k.Me), "copy: reason 2")
 	}},
 	{"D7_other_devices_work_and_may_not_begin_to_wait_for_a_lost_one", Memory | Pair | Recovers, func(k *Kit) {
-		defer k.recovers(0)
+		defer recovers(k, 0)
 		s, far, e := k.Stream(ordinary), k.StreamOn(1, ordinary), k.Event(hal.EventOptions{})
 		k.Record(s, e)
-		k.loses(0)
+		loses(k, 0)
 		require.ErrorIs(k, far.Wait(k.Me, e), hal.ErrDeviceLost)
 		require.ErrorIs(k, far.WaitStream(k.Me, s), hal.ErrDeviceLost)
 		k.Call(far, func() {})
 		k.Sync(far)
 	}},
 	{"D7_a_node_of_a_graph_loses_the_device_of_the_launch", Memory | Graphs | Recovers, func(k *Kit) {
-		defer k.recovers(0)
+		defer recovers(k, 0)
 		s := k.Stream(ordinary)
 		k.Capture(s)
-		f, bad := k.failing("index", 4)
-		second, later := k.failing("add", 6)
+		f, bad := failingFunction(k, "index", 4)
+		second, later := failingFunction(k, "add", 6)
 		require.NoError(k, s.NativeFunc(k.Me, f))
 		require.NoError(k, s.NativeFunc(k.Me, second))
 		g := k.EndCapture(s)
@@ -176,7 +176,7 @@ var lostCases = []testCase{
 		s, e, d := k.Stream(ordinary), k.Event(hal.EventOptions{}), k.Device(0)
 		b := k.Alloc(0, 64)
 		k.Write(b, []byte{1, 2, 3})
-		f, _ := k.failing("add", 3)
+		f, _ := failingFunction(k, "add", 3)
 		require.NoError(k, s.NativeFunc(k.Me, f))
 		k.Eventually(func() bool { s.Idle(); return d.UnreportedLoss() != nil }, "the device is not lost")
 		unreported, err := d.Recover(k.Me)
@@ -186,7 +186,7 @@ var lostCases = []testCase{
 		k.Sync(s)
 		k.EventDone(e, true, "a device that has recovered")
 		require.Equal(k, []byte{1, 2, 3}, k.Read(b)[:3])
-		k.loses(0)
+		loses(k, 0)
 		k.RT.NoteLossesReported()
 		unreported, err = d.Recover(k.Me)
 		require.NoError(k, err)
@@ -222,8 +222,8 @@ var lostCases = []testCase{
 				ended <- err
 			}()
 		}
-		k.loses(lost)
-		defer k.recovers(lost)
+		loses(k, lost)
+		defer recovers(k, lost)
 		for range waits {
 			require.ErrorIs(k, Receive(k, ended, "a wait for a lost device"), hal.ErrDeviceLost)
 		}

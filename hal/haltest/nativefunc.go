@@ -54,10 +54,10 @@ import (
 	"halstream/hal/driver"
 )
 
-// calls is what native functions did with one argument, in pinned memory.
+// newCalls is what native functions did with one argument, in pinned memory.
 type calls struct{ p *C.hs_test_calls }
 
-func (k *Kit) calls(fails int) calls {
+func newCalls(k *Kit, fails int) calls {
 	_, bytes := k.Pinned(256)
 	clear(bytes)
 	c := calls{(*C.hs_test_calls)(unsafe.Pointer(&bytes[0]))}
@@ -74,7 +74,7 @@ func (c calls) released(k *Kit) int32 {
 	return atomic.LoadInt32((*int32)(&c.p.releases))
 }
 
-// function returns the operation that works on c.
+// loadFunction returns the operation that works on c.
 func (c calls) function(name string) *hal.NativeFunc {
 	return &hal.NativeFunc{Name: name, Function: uint64(C.hs_test_function(0)), Argument: uint64(uintptr(unsafe.Pointer(c.p))),
 		Release: uint64(C.hs_test_function(2))}
@@ -102,7 +102,7 @@ var nativeFuncCases = []testCase{
 	}},
 	{"C2_the_error_of_a_native_function_is_its_streams_once", Memory, func(k *Kit) {
 		s, other := k.Stream(ordinary), k.Stream(ordinary)
-		bad, good := k.calls(7), k.calls(0)
+		bad, good := newCalls(k, 7), newCalls(k, 0)
 		require.NoError(k, s.NativeFunc(k.Me, bad.function("add")))
 		require.NoError(k, s.NativeFunc(k.Me, good.function("add")))
 		k.Sync(other)
@@ -115,7 +115,7 @@ var nativeFuncCases = []testCase{
 	}},
 	{"C2_the_first_of_several_errors_is_returned", Memory, func(k *Kit) {
 		s := k.Stream(ordinary)
-		first, second := k.calls(1), k.calls(2)
+		first, second := newCalls(k, 1), newCalls(k, 2)
 		require.NoError(k, s.NativeFunc(k.Me, first.function("")))
 		require.NoError(k, s.NativeFunc(k.Me, second.function("")))
 		_, err := s.Synchronize(k.Me, int64(Limit))
@@ -125,7 +125,7 @@ var nativeFuncCases = []testCase{
 	}},
 	{"C2_a_function_may_fail_without_a_text", Memory, func(k *Kit) {
 		s := k.Stream(ordinary)
-		f := k.calls(0).function("mul")
+		f := newCalls(k, 0).function("mul")
 		f.Function = uint64(C.hs_test_function(1))
 		require.NoError(k, s.NativeFunc(k.Me, f))
 		_, err := s.Synchronize(k.Me, int64(Limit))
@@ -134,7 +134,7 @@ var nativeFuncCases = []testCase{
 	{"C2_events_and_devices_return_the_error_of_a_stream", Memory, func(k *Kit) {
 		s := k.Stream(ordinary)
 		require.NoError(k, k.Device(0).Failure())
-		require.NoError(k, s.NativeFunc(k.Me, k.calls(3).function("div")))
+		require.NoError(k, s.NativeFunc(k.Me, newCalls(k, 3).function("div")))
 		e := k.Event(hal.EventOptions{})
 		k.Record(s, e)
 		done, err := e.Synchronize(k.Me, int64(Limit))
@@ -143,7 +143,7 @@ var nativeFuncCases = []testCase{
 		require.ErrorContains(k, e.Failure(), "div: reason 3")
 		require.NoError(k, e.Failure())
 		require.NoError(k, k.Device(0).Failure(), "it was returned")
-		require.NoError(k, s.NativeFunc(k.Me, k.calls(4).function("div")))
+		require.NoError(k, s.NativeFunc(k.Me, newCalls(k, 4).function("div")))
 		_, err = k.Device(0).Synchronize(k.Me, int64(Limit))
 		require.NoError(k, err)
 		require.ErrorContains(k, k.Device(0).Failure(), "div: reason 4")
@@ -153,7 +153,7 @@ var nativeFuncCases = []testCase{
 	{"C3_an_argument_is_released_once_after_its_function", Memory, func(k *Kit) {
 		s := k.Stream(ordinary)
 		for _, fails := range []int{0, 5} {
-			c := k.calls(fails)
+			c := newCalls(k, fails)
 			require.NoError(k, s.NativeFunc(k.Me, c.function("")))
 			_, _ = s.Synchronize(k.Me, int64(Limit))
 			require.EqualValues(k, 1, c.released(k))
@@ -164,7 +164,7 @@ var nativeFuncCases = []testCase{
 	{"C3_what_an_abort_drops_is_released_and_does_not_run", Memory | Aborts, func(k *Kit) {
 		s := k.Stream(ordinary)
 		hold := Hold(k, s).Started()
-		c := k.calls(0)
+		c := newCalls(k, 0)
 		require.NoError(k, s.NativeFunc(k.Me, c.function("")))
 		n, err := s.Abort(k.Me)
 		require.NoError(k, err)
@@ -176,7 +176,7 @@ var nativeFuncCases = []testCase{
 	}},
 	{"C3_what_is_refused_is_neither_run_nor_released", Memory, func(k *Kit) {
 		s := k.Stream(ordinary)
-		c := k.calls(0)
+		c := newCalls(k, 0)
 		for _, change := range []func(*hal.NativeFunc){
 			func(f *hal.NativeFunc) { f.Function = 0 },
 			func(f *hal.NativeFunc) { f.Accesses = []hal.Access{{Start: 16, Bytes: 1, Mode: 4}} },
@@ -199,7 +199,7 @@ var nativeFuncCases = []testCase{
 	}},
 	{"C4_listeners_see_name_site_and_rows_of_a_native_function", Memory, func(k *Kit) {
 		s := k.Stream(ordinary)
-		c, a := k.calls(0), k.Alloc(0, 1<<16)
+		c, a := newCalls(k, 0), k.Alloc(0, 1<<16)
 		var got []hal.Operation
 		stop := k.RT.Listen(func(o hal.Operation) {
 			if !o.Host {
@@ -232,7 +232,7 @@ var nativeFuncCases = []testCase{
 	{"C4_a_pinned_block_is_in_use_until_the_function_has_run", Memory, func(k *Kit) {
 		s := k.Stream(ordinary)
 		h, _ := k.Pinned(small)
-		c := k.calls(0)
+		c := newCalls(k, 0)
 		hold := Hold(k, s).Started()
 		f := c.function("aten::copy_")
 		f.Accesses = []hal.Access{{Start: h.Start + 8, Bytes: 4, Mode: hal.Reads}}

@@ -30,7 +30,7 @@ func (l *loop) await(k *Kit, s *hal.Stream, number uint64) {
 	require.True(k, pending, "the stream is held")
 }
 
-// take returns the waits that may end, and ends them; none of them gives an error.
+// takeFromPool returns the waits that may end, and ends them; none of them gives an error.
 func (l *loop) take(k *Kit) []uint64 {
 	k.T.Helper()
 	ended, others := l.Take()

@@ -77,7 +77,7 @@ var ownCaptureCases = []testCase{
 		require.Empty(k, k.EndCapture(a).Nodes(), "the refusal does not invalidate it")
 	}},
 	{"G5_a_record_is_no_node_unless_it_is_external", Graphs, func(k *Kit) {
-		g, e := k.graph(), k.Event(hal.EventOptions{})
+		g, e := newGraph(k), k.Event(hal.EventOptions{})
 		_, err := g.Add(k.Me, k.Device(0), nil, func(s *hal.Stream) error { return s.Record(k.Me, e) })
 		require.ErrorIs(k, err, hal.ErrInvalidValue)
 		require.ErrorContains(k, err, "record_external")

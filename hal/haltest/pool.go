@@ -11,8 +11,8 @@ import (
 	"halstream/hal/driver"
 )
 
-// take allocates in stream order.
-func (k *Kit) take(s *hal.Stream, size int64) *hal.Block {
+// takeFromPool allocates in stream order.
+func takeFromPool(k *Kit, s *hal.Stream, size int64) *hal.Block {
 	k.T.Helper()
 	b, err := s.AllocAsync(k.Me, size)
 	require.NoError(k, err)
@@ -20,7 +20,7 @@ func (k *Kit) take(s *hal.Stream, size int64) *hal.Block {
 }
 
 // emptyPool gives back what earlier cases left in a device's pool.
-func (k *Kit) emptyPool(ordinal int) *hal.Device {
+func emptyPool(k *Kit, ordinal int) *hal.Device {
 	d := k.Device(ordinal)
 	if p := d.DeferredPoint(); p != nil {
 		require.True(k, p.Wait(int64(Limit)), "a free point of an earlier case is not reached")
@@ -58,10 +58,10 @@ var poolCases = []testCase{
 	{"M7_a_stream_gets_back_at_once_what_was_freed_on_it", Memory | Grows, func(k *Kit) {
 		s := k.Stream(ordinary)
 		hold := Hold(k, s).Started()
-		a := k.take(s, small)
+		a := takeFromPool(k, s, small)
 		k.Fill(s, a, 1)
 		require.NoError(k, s.FreeAsync(k.Me, a.Start))
-		b := k.take(s, small)
+		b := takeFromPool(k, s, small)
 		require.Equal(k, a.Start, b.Start, "its work comes after the free")
 		k.Fill(s, b, 2)
 		h, got := k.Pinned(small)
@@ -72,13 +72,13 @@ var poolCases = []testCase{
 		require.Equal(k, []byte{2, 2}, got[small-2:])
 	}},
 	{"M7_other_streams_get_it_when_the_free_is_reached", Memory | Grows, func(k *Kit) {
-		k.emptyPool(0)
+		emptyPool(k, 0)
 		s, other := k.Stream(ordinary), k.Stream(ordinary)
 		hold := Hold(k, s).Started()
-		a := k.take(s, small)
+		a := takeFromPool(k, s, small)
 		k.Fill(s, a, 1)
 		require.NoError(k, s.FreeAsync(k.Me, a.Start))
-		b := k.take(other, small)
+		b := takeFromPool(k, other, small)
 		require.NotEqual(k, a.Start, b.Start, "the free was not reached")
 		k.Device(0).TrimPool(0)
 		c, err := k.Device(0).Alloc(k.Me, small)
@@ -87,19 +87,19 @@ var poolCases = []testCase{
 		require.NoError(k, k.RT.Free(k.Me, c.Start))
 		hold.Release()
 		k.Sync(s)
-		d := k.take(other, small)
+		d := takeFromPool(k, other, small)
 		require.Equal(k, a.Start, d.Start, "the free was reached")
 		require.NoError(k, other.FreeAsync(k.Me, b.Start))
 		require.NoError(k, other.FreeAsync(k.Me, d.Start))
 	}},
 	{"M7_it_counts_on_the_stream_that_frees", Memory | Grows, func(k *Kit) {
 		maker, s := k.Stream(ordinary), k.Stream(ordinary)
-		a := k.take(maker, small)
+		a := takeFromPool(k, maker, small)
 		hold := Hold(k, s).Started()
 		require.NoError(k, s.FreeAsync(k.Me, a.Start))
-		b := k.take(maker, small)
+		b := takeFromPool(k, maker, small)
 		require.NotEqual(k, a.Start, b.Start)
-		c := k.take(s, small)
+		c := takeFromPool(k, s, small)
 		require.Equal(k, a.Start, c.Start)
 		require.NoError(k, s.FreeAsync(k.Me, b.Start))
 		require.NoError(k, s.FreeAsync(k.Me, c.Start))
@@ -107,45 +107,45 @@ var poolCases = []testCase{
 		k.Sync(s)
 	}},
 	{"M7_a_free_on_the_default_stream_waits_for_ordered_streams", Memory | Grows, func(k *Kit) {
-		d := k.emptyPool(0)
+		d := emptyPool(k, 0)
 		ordered, free := k.Stream(hal.StreamOptions{}), k.Stream(ordinary)
 		legacy := d.DefaultStream()
-		a := k.take(ordered, small)
+		a := takeFromPool(k, ordered, small)
 		hold := Hold(k, ordered).Started()
 		k.Fill(ordered, a, 1)
 		require.NoError(k, legacy.FreeAsync(k.Me, a.Start))
-		b := k.take(free, small)
+		b := takeFromPool(k, free, small)
 		require.NotEqual(k, a.Start, b.Start, "the default stream has not reached the free")
 		hold.Release()
 		k.Sync(legacy)
-		c := k.take(free, small)
+		c := takeFromPool(k, free, small)
 		require.Equal(k, a.Start, c.Start)
 		require.NoError(k, free.FreeAsync(k.Me, b.Start))
 		require.NoError(k, free.FreeAsync(k.Me, c.Start))
 	}},
 	{"M7_a_free_on_an_ordered_stream_waits_for_the_default_stream", Memory | Grows, func(k *Kit) {
-		d := k.emptyPool(0)
+		d := emptyPool(k, 0)
 		ordered, free := k.Stream(hal.StreamOptions{}), k.Stream(ordinary)
 		legacy := d.DefaultStream()
-		a := k.take(legacy, small)
+		a := takeFromPool(k, legacy, small)
 		hold := Hold(k, legacy).Started()
 		k.Fill(legacy, a, 1)
 		require.NoError(k, ordered.FreeAsync(k.Me, a.Start))
-		b := k.take(free, small)
+		b := takeFromPool(k, free, small)
 		require.NotEqual(k, a.Start, b.Start, "the ordered stream has not reached the free")
 		hold.Release()
 		k.Sync(ordered)
-		c := k.take(free, small)
+		c := takeFromPool(k, free, small)
 		require.Equal(k, a.Start, c.Start)
 		require.NoError(k, free.FreeAsync(k.Me, b.Start))
 		require.NoError(k, free.FreeAsync(k.Me, c.Start))
 	}},
 	{"M7_the_pool_counts_what_it_holds", Memory | RealTime, func(k *Kit) {
-		d, s := k.emptyPool(k.Far()), k.StreamOn(k.Far(), ordinary)
+		d, s := emptyPool(k, k.Far()), k.StreamOn(k.Far(), ordinary)
 		before := d.PoolStats()
 		require.Zero(k, before.Used)
 		require.Zero(k, before.Reserved)
-		a, b := k.take(s, 512), k.take(s, 1024)
+		a, b := takeFromPool(k, s, 512), takeFromPool(k, s, 1024)
 		require.NoError(k, s.FreeAsync(k.Me, a.Start))
 		k.Sync(s)
 		got := d.PoolStats()
@@ -161,14 +161,14 @@ var poolCases = []testCase{
 		require.Zero(k, d.PoolStats().Reserved)
 	}},
 	{"M7_a_threshold_bounds_what_is_kept", Memory | RealTime, func(k *Kit) {
-		d, s := k.emptyPool(k.Far()), k.StreamOn(k.Far(), ordinary)
+		d, s := emptyPool(k, k.Far()), k.StreamOn(k.Far(), ordinary)
 		d.SetPoolThreshold(0)
 		require.Zero(k, d.PoolStats().Threshold)
-		a := k.take(s, 4096)
+		a := takeFromPool(k, s, 4096)
 		require.NoError(k, s.FreeAsync(k.Me, a.Start))
 		k.Sync(s)
 		require.Zero(k, d.PoolStats().Reserved, "nothing may be kept")
-		a = k.take(s, 4096)
+		a = takeFromPool(k, s, 4096)
 		hold := Hold(k, s).Started()
 		require.NoError(k, s.FreeAsync(k.Me, a.Start))
 		require.Equal(k, uint64(4096), d.PoolStats().Reserved, "the stream has not come to the free")
@@ -176,7 +176,7 @@ var poolCases = []testCase{
 		k.Sync(s)
 		require.Zero(k, d.PoolStats().Reserved, "the place of the free is reached")
 		d.SetPoolThreshold(4096)
-		a, b := k.take(s, 4096), k.take(s, 4096)
+		a, b := takeFromPool(k, s, 4096), takeFromPool(k, s, 4096)
 		require.NoError(k, s.FreeAsync(k.Me, a.Start))
 		require.NoError(k, s.FreeAsync(k.Me, b.Start))
 		k.Sync(s)
@@ -184,13 +184,13 @@ var poolCases = []testCase{
 		d.SetPoolThreshold(1 << 40)
 	}},
 	{"M7_running_out_leaves_the_counts_alone_and_empties_the_pool", Memory | RealTime, func(k *Kit) {
-		d, s := k.emptyPool(k.Far()), k.StreamOn(k.Far(), ordinary)
+		d, s := emptyPool(k, k.Far()), k.StreamOn(k.Far(), ordinary)
 		_, err := s.AllocAsync(k.Me, 1<<40)
 		require.ErrorIs(k, err, hal.ErrOutOfMemory)
 		require.Zero(k, d.PoolStats().Reserved)
 		free, _, err := d.MemoryInfo()
 		require.NoError(k, err)
-		a := k.take(s, int64(free/4*3))
+		a := takeFromPool(k, s, int64(free/4*3))
 		require.NoError(k, s.FreeAsync(k.Me, a.Start))
 		k.Sync(s)
 		require.NotZero(k, d.PoolStats().Reserved)
@@ -212,7 +212,7 @@ var poolCases = []testCase{
 	}},
 	{"M7_what_cannot_be_freed_in_stream_order", Memory | Pair, func(k *Kit) {
 		s, far := k.Stream(ordinary), k.StreamOn(1, ordinary)
-		plain, pooled := k.Alloc(0, small), k.take(s, small)
+		plain, pooled := k.Alloc(0, small), takeFromPool(k, s, small)
 		h, _ := k.Pinned(small)
 		for _, addr := range []uint64{plain.Start, h.Start, pooled.Start + 256, 0} {
 			require.ErrorIs(k, s.FreeAsync(k.Me, addr), hal.ErrInvalidValue)
@@ -224,12 +224,12 @@ var poolCases = []testCase{
 		k.Sync(s)
 	}},
 	{"M7_freed_without_a_stream_it_waits_for_what_works_on_it", Memory | Grows, func(k *Kit) {
-		d, s := k.emptyPool(0), k.Stream(ordinary)
-		a := k.take(s, small)
+		d, s := emptyPool(k, 0), k.Stream(ordinary)
+		a := takeFromPool(k, s, small)
 		hold := Hold(k, s).Started()
 		k.Fill(s, a, 1)
 		require.NoError(k, k.RT.Free(k.Me, a.Start))
-		b := k.take(s, small)
+		b := takeFromPool(k, s, small)
 		require.NotEqual(k, a.Start, b.Start)
 		hold.Release()
 		k.Sync(s)
@@ -239,9 +239,9 @@ var poolCases = []testCase{
 		require.Zero(k, d.PoolStats().Used)
 	}},
 	{"M15_a_freed_block_is_active_while_work_uses_it", Memory | RealTime, func(k *Kit) {
-		d, s := k.emptyPool(k.Far()), k.StreamOn(k.Far(), ordinary)
+		d, s := emptyPool(k, k.Far()), k.StreamOn(k.Far(), ordinary)
 		before := d.MemoryStats()
-		pooled := k.take(s, 1000)
+		pooled := takeFromPool(k, s, 1000)
 		plain, err := d.Alloc(k.Me, 300)
 		require.NoError(k, err)
 		got := d.MemoryStats()
@@ -265,9 +265,9 @@ var poolCases = []testCase{
 		require.Equal(k, before.Reserved, d.MemoryStats().Reserved)
 	}},
 	{"M15_a_block_that_its_owner_drops_counts_until_then_and_stays_until_release", Memory, func(k *Kit) {
-		d, s := k.emptyPool(k.Far()), k.StreamOn(k.Far(), ordinary)
+		d, s := emptyPool(k, k.Far()), k.StreamOn(k.Far(), ordinary)
 		before := d.MemoryStats()
-		pooled := k.take(s, 1000)
+		pooled := takeFromPool(k, s, 1000)
 		plain, err := d.Alloc(k.Me, 300)
 		require.NoError(k, err)
 		for _, b := range []*hal.Block{pooled, plain} {
@@ -288,7 +288,7 @@ var poolCases = []testCase{
 			got.Active - before.Active, got.Reserved - before.Reserved}, "the pool keeps its part")
 	}},
 	{"M16_running_out_waits_for_what_was_freed", Memory | RealTime | Grows, func(k *Kit) {
-		d, s := k.emptyPool(k.Far()), k.StreamOn(k.Far(), ordinary)
+		d, s := emptyPool(k, k.Far()), k.StreamOn(k.Far(), ordinary)
 		free, _, err := d.MemoryInfo()
 		require.NoError(k, err)
 		size := int64(free / 4 * 3)
@@ -346,36 +346,36 @@ var poolCases = []testCase{
 		require.False(k, k.RT.AwaitsHost())
 	}},
 	{"M17_a_recorded_stream_is_waited_for_also_when_it_was_closed", Memory | Grows, func(k *Kit) {
-		d := k.emptyPool(0)
+		d := emptyPool(k, 0)
 		s, other := k.Stream(ordinary), k.Stream(ordinary)
-		a := k.take(s, small)
+		a := takeFromPool(k, s, small)
 		a.RecordStream(other)
 		hold := Hold(k, other).Started()
 		require.NoError(k, other.Close(k.Me))
 		require.NoError(k, a.Release(k.Me))
 		require.True(k, a.Freed())
-		b := k.take(s, small)
+		b := takeFromPool(k, s, small)
 		require.NotEqual(k, a.Start, b.Start, "the other stream may use it still")
 		hold.Release()
 		require.True(k, d.DeferredPoint() == nil || d.DeferredPoint().Wait(int64(Limit)))
 		d.Reclaim()
-		c := k.take(s, small)
+		c := takeFromPool(k, s, small)
 		require.Equal(k, a.Start, c.Start)
 		require.NoError(k, a.Release(k.Me), "again does nothing")
 		require.NoError(k, b.Release(k.Me))
 		require.NoError(k, c.Release(k.Me))
 	}},
 	{"M18_sizes_that_grow_reserve_what_is_in_use_at_one_time", Memory | RealTime, func(k *Kit) {
-		d, s := k.emptyPool(k.Far()), k.StreamOn(k.Far(), ordinary)
+		d, s := emptyPool(k, k.Far()), k.StreamOn(k.Far(), ordinary)
 		for size := int64(512); size <= 1<<20; size += 512 {
-			require.NoError(k, s.FreeAsync(k.Me, k.take(s, size).Start))
+			require.NoError(k, s.FreeAsync(k.Me, takeFromPool(k, s, size).Start))
 			k.Sync(s)
 		}
 		require.LessOrEqual(k, d.PoolStats().ReservedPeak, uint64(2<<20))
 		d.TrimPool(0)
 	}},
 	{"M18_live_blocks_share_no_byte", Memory, func(k *Kit) {
-		k.emptyPool(0)
+		emptyPool(k, 0)
 		streams := []*hal.Stream{k.Stream(ordinary), k.Stream(ordinary)}
 		random := rand.New(rand.NewPCG(1, 2))
 		var live []*hal.Block
@@ -387,7 +387,7 @@ var poolCases = []testCase{
 				live = slices.Delete(live, i, i+1)
 				continue
 			}
-			b := k.take(s, 1+random.Int64N(4096))
+			b := takeFromPool(k, s, 1+random.Int64N(4096))
 			for _, o := range live {
 				require.True(k, b.Start+b.Size <= o.Start || o.Start+o.Size <= b.Start, "%v and %v", b, o)
 			}

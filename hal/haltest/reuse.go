@@ -8,7 +8,7 @@ import (
 
 var reuseCases = []testCase{
 	{"M22_dropped_memory_goes_back_at_once_where_the_program_is_checked", Memory | Grows, func(k *Kit) {
-		d := k.emptyPool(0)
+		d := emptyPool(k, 0)
 		own, side := k.Stream(ordinary), k.Stream(ordinary)
 		h, _ := k.Pinned(small)
 		reused := func(checked bool) bool {
@@ -34,7 +34,7 @@ var reuseCases = []testCase{
 		require.Equal(k, k.RT.Deterministic(), reused(false), "the copy may read it still")
 	}},
 	{"M25_memory_of_a_caching_allocator_stays_with_its_stream", Memory, func(k *Kit) {
-		d := k.emptyPool(0)
+		d := emptyPool(k, 0)
 		own, other := k.Stream(ordinary), k.Stream(ordinary)
 		take := func(s *hal.Stream) *hal.Block {
 			b, err := s.AllocCached(k.Me, small, nil)
@@ -71,7 +71,7 @@ var reuseCases = []testCase{
 		require.Zero(k, d.PoolStats().Reserved)
 	}},
 	{"M25_a_segment_of_a_closed_stream_is_another_stream_s_as_a_whole", Memory, func(k *Kit) {
-		d := k.emptyPool(0)
+		d := emptyPool(k, 0)
 		own, other := k.Stream(ordinary), k.Stream(ordinary)
 		take := func(s *hal.Stream) *hal.Block {
 			b, err := s.AllocCached(k.Me, small, nil)
@@ -94,11 +94,11 @@ var reuseCases = []testCase{
 		k.Sync(other)
 		d.TrimPool(0)
 		require.Zero(k, d.PoolStats().Reserved, "the parts of the segment have merged")
-		k.emptyPool(0) // waits for the places of all frees
+		emptyPool(k, 0) // waits for the places of all frees
 	}},
 	{"M23_a_caching_allocator_takes_segments_of_fixed_sizes", Memory, func(k *Kit) {
 		const mib = 1 << 20
-		d := k.emptyPool(0)
+		d := emptyPool(k, 0)
 		k.Cleanup(func() { d.TrimPool(0) }) // the last one: other cases count on addresses without memory
 		s := k.Stream(ordinary)
 		reserved := func(size int64) uint64 {
@@ -121,13 +121,13 @@ var reuseCases = []testCase{
 		require.Equal(k, uint64(36), reserved(10*mib))
 		require.Equal(k, uint64(48), reserved(10*mib+1))
 		require.Equal(k, uint64(68), reserved(2*mib), "the rest of the last segment is too small")
-		b := k.take(s, 8192)
+		b := takeFromPool(k, s, 8192)
 		require.Equal(k, uint64(68*mib+8192), d.PoolStats().Reserved, "other blocks have segments of their own size")
 		require.NoError(k, b.Release(k.Me))
 	}},
 	{"M15_segments_and_free_parts_of_those_in_use_are_counted", Memory, func(k *Kit) {
 		const mib = 1 << 20
-		d, s := k.emptyPool(k.Far()), k.StreamOn(k.Far(), ordinary)
+		d, s := emptyPool(k, k.Far()), k.StreamOn(k.Far(), ordinary)
 		d.ResetMemoryPeaks(true, true)
 		before := d.MemoryStats().Pools
 		grown := func(kind int) []uint64 {

@@ -113,7 +113,7 @@ var sequenceCases = []testCase{
 	// another thread may do at any moment.
 	{"O1_a_free_is_listed_where_it_has_its_place", Memory | Gates, func(k *Kit) {
 		s := k.Stream(ordinary)
-		d := k.emptyPool(0)
+		d := emptyPool(k, 0)
 		b, err := s.AllocAsync(k.Me, small)
 		require.NoError(k, err)
 		k.Sync(s)

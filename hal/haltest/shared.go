@@ -7,8 +7,8 @@ import (
 	"halstream/hal"
 )
 
-// share shares a range and ends the share with the test.
-func (k *Kit) share(addr, size uint64) *hal.Share {
+// shareMemory shares a range and ends the share with the test.
+func shareMemory(k *Kit, addr, size uint64) *hal.Share {
 	k.T.Helper()
 	s, err := k.RT.ShareHost(k.Me, addr, size)
 	require.NoError(k, err)
@@ -17,8 +17,8 @@ func (k *Kit) share(addr, size uint64) *hal.Share {
 	return s
 }
 
-// kind returns the kind of memory at an address.
-func (k *Kit) kind(addr uint64) hal.MemoryKind {
+// memoryKind returns the kind of memory at an address.
+func memoryKind(k *Kit, addr uint64) hal.MemoryKind {
 	kind, _, _, _ := k.RT.Lookup(addr)
 	return kind
 }
@@ -27,17 +27,17 @@ func (k *Kit) kind(addr uint64) hal.MemoryKind {
 var sharedCases = []testCase{
 	{"M21_memory_is_registered_until_its_last_share_ends", Memory, func(k *Kit) {
 		addr, _ := k.Pageable(4096)
-		whole, part := k.share(addr, 4096), k.share(addr+64, 64)
+		whole, part := shareMemory(k, addr, 4096), shareMemory(k, addr+64, 64)
 		whole.End(k.Me)
 		whole.End(k.Me)
-		require.Equal(k, hal.Pinned, k.kind(addr), "one end of a share counted twice")
+		require.Equal(k, hal.Pinned, memoryKind(k, addr), "one end of a share counted twice")
 		part.End(k.Me)
-		require.Equal(k, hal.Pageable, k.kind(addr))
-		k.share(addr+64, 64).End(k.Me)
+		require.Equal(k, hal.Pageable, memoryKind(k, addr))
+		shareMemory(k, addr+64, 64).End(k.Me)
 	}},
 	{"M21_the_program_unregisters_only_what_it_registered", Memory, func(k *Kit) {
 		addr, _ := k.Pageable(4096)
-		s := k.share(addr, 4096)
+		s := shareMemory(k, addr, 4096)
 		err := k.RT.UnregisterHost(k.Me, addr)
 		require.ErrorIs(k, err, hal.ErrInvalidValue)
 		require.ErrorContains(k, err, "is shared host memory, not memory that the program registered")
@@ -46,22 +46,22 @@ var sharedCases = []testCase{
 		require.NoError(k, k.RT.RegisterHost(k.Me, addr, 4096))
 		require.ErrorIs(k, k.RT.RegisterHost(k.Me, addr, 4096), hal.ErrInvalidValue, "twice")
 		require.NoError(k, k.RT.UnregisterHost(k.Me, addr))
-		require.Equal(k, hal.Pinned, k.kind(addr), "the other library's share has not ended")
+		require.Equal(k, hal.Pinned, memoryKind(k, addr), "the other library's share has not ended")
 		require.ErrorIs(k, k.RT.UnregisterHost(k.Me, addr), hal.ErrInvalidValue)
 		s.End(k.Me)
-		require.Equal(k, hal.Pageable, k.kind(addr))
+		require.Equal(k, hal.Pageable, memoryKind(k, addr))
 	}},
 	{"M21_what_the_program_registered_outlives_its_shares", Memory, func(k *Kit) {
 		addr, _ := k.Pageable(4096)
 		require.NoError(k, k.RT.RegisterHost(k.Me, addr, 4096))
-		k.share(addr+64, 64).End(k.Me)
-		require.Equal(k, hal.Pinned, k.kind(addr))
+		shareMemory(k, addr+64, 64).End(k.Me)
+		require.Equal(k, hal.Pinned, memoryKind(k, addr))
 		require.NoError(k, k.RT.UnregisterHost(k.Me, addr))
-		require.Equal(k, hal.Pageable, k.kind(addr))
+		require.Equal(k, hal.Pageable, memoryKind(k, addr))
 	}},
 	{"M21_ranges_that_overlap_a_block_are_refused", Memory, func(k *Kit) {
 		addr, _ := k.Pageable(4096)
-		k.share(addr+64, 64)
+		shareMemory(k, addr+64, 64)
 		for _, r := range [][2]uint64{{addr, 65}, {addr + 127, 2}, {addr, 4096}, {addr + 64, 65}} {
 			_, err := k.RT.ShareHost(k.Me, r[0], r[1])
 			require.ErrorIs(k, err, hal.ErrInvalidValue)
@@ -84,7 +84,7 @@ var sharedCases = []testCase{
 		st := k.Stream(ordinary)
 		b := k.Alloc(0, 1<<17)
 		addr, bytes := k.Pageable(1 << 17)
-		s := k.share(addr, 1<<17)
+		s := shareMemory(k, addr, 1<<17)
 		hold := Hold(k, st).Started()
 		k.Copy(st, b.Start, addr, 1<<17)
 		s.End(k.Me)
@@ -102,10 +102,10 @@ var sharedCases = []testCase{
 				if !assert.NoError(k, err) {
 					return
 				}
-				assert.Equal(k, hal.Pinned, k.kind(addr))
+				assert.Equal(k, hal.Pinned, memoryKind(k, addr))
 				s.End(me)
 			}
 		})
-		require.Equal(k, hal.Pageable, k.kind(addr))
+		require.Equal(k, hal.Pageable, memoryKind(k, addr))
 	}},
 }

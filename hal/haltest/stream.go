@@ -305,7 +305,7 @@ var streamCases = []testCase{
 			doors = append(doors, k.Block(k.Stream(ordinary)))
 			k.Entered(doors[len(doors)-1])
 		}
-		s, g := k.Stream(ordinary), k.graph()
+		s, g := k.Stream(ordinary), newGraph(k)
 		short, running, next := newDoor(), newDoor(), newDoor()
 		short.Open() // a short function: the engine goes on with this branch
 		k.T.Cleanup(func() {
@@ -316,7 +316,7 @@ var streamCases = []testCase{
 				door.free()
 			}
 		})
-		k.addNative(g, next, k.addNative(g, running, k.addNative(g, short)))
+		addNative(k, g, next, addNative(k, g, running, addNative(k, g, short)))
 		k.Launch(k.Executable(g), s)
 		doors[0].Open()
 		k.Entered(running)

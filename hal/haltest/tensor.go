@@ -6,8 +6,8 @@ import (
 	"halstream/hal"
 )
 
-// lengths returns the address of numbers that live as long as the case.
-func (k *Kit) lengths(numbers ...int64) uint64 {
+// tensorLengths returns the address of numbers that live as long as the case.
+func tensorLengths(k *Kit, numbers ...int64) uint64 {
 	k.T.Helper()
 	addr, bytes := k.Pageable(8 * max(1, len(numbers)))
 	for i, n := range numbers {
@@ -18,20 +18,20 @@ func (k *Kit) lengths(numbers ...int64) uint64 {
 
 var tensorCases = []testCase{
 	{"M20_a_tensor_is_taken_as_it_is_described", 0, func(k *Kit) {
-		fields := hal.TensorFields{Major: 1, Data: 0x1000, Offset: 0x10, Dimensions: 2, Shape: k.lengths(3, 4),
+		fields := hal.TensorFields{Major: 1, Data: 0x1000, Offset: 0x10, Dimensions: 2, Shape: tensorLengths(k, 3, 4),
 			Code: 2, Bits: 32, Lanes: 1}
 		x, err := hal.CheckTensor(fields)
 		require.NoError(k, err)
 		require.Equal(k, hal.Tensor{Start: 0x1010, Size: 48, Shape: []int64{3, 4}}, *x)
-		fields.Strides = k.lengths(4, 1)
+		fields.Strides = tensorLengths(k, 4, 1)
 		x, err = hal.CheckTensor(fields)
 		require.NoError(k, err)
 		require.Nil(k, x.Strides, "they are those of C order")
-		fields.Strides = k.lengths(-1, 3)
+		fields.Strides = tensorLengths(k, -1, 3)
 		x, err = hal.CheckTensor(fields)
 		require.NoError(k, err)
 		require.Equal(k, []int64{-1, 3}, x.Strides)
-		fields.Shape, fields.Data, fields.Strides = k.lengths(0, 1<<62), 0, 0
+		fields.Shape, fields.Data, fields.Strides = tensorLengths(k, 0, 1<<62), 0, 0
 		x, err = hal.CheckTensor(fields)
 		require.NoError(k, err, "a tensor without elements needs no memory")
 		require.Zero(k, x.Size)
@@ -51,20 +51,20 @@ var tensorCases = []testCase{
 			{"the address of their lengths is NULL", func(f *hal.TensorFields) { f.Shape = 0 }},
 			{"its lengths at 0x8 cannot be read", func(f *hal.TensorFields) { f.Shape = 8 }},
 			{"its strides at 0x8 cannot be read", func(f *hal.TensorFields) { f.Strides = 8 }},
-			{"negative length", func(f *hal.TensorFields) { f.Shape = k.lengths(3, -4) }},
-			{"more bytes than any memory", func(f *hal.TensorFields) { f.Shape = k.lengths(1<<40, 1<<40) }},
-			{"more bytes than any memory", func(f *hal.TensorFields) { f.Shape = k.lengths(1<<61, 1) }},
+			{"negative length", func(f *hal.TensorFields) { f.Shape = tensorLengths(k, 3, -4) }},
+			{"more bytes than any memory", func(f *hal.TensorFields) { f.Shape = tensorLengths(k, 1<<40, 1<<40) }},
+			{"more bytes than any memory", func(f *hal.TensorFields) { f.Shape = tensorLengths(k, 1<<61, 1) }},
 			{"not one number of whole bytes", func(f *hal.TensorFields) { f.Lanes = 4 }},
 			{"not one number of whole bytes", func(f *hal.TensorFields) { f.Bits = 4 }},
 			{"not one number of whole bytes", func(f *hal.TensorFields) { f.Bits = 0 }},
 			{"do not lie in memory", func(f *hal.TensorFields) { f.Data = 0 }},
 			{"do not lie in memory", func(f *hal.TensorFields) { f.Offset = 1 << 63 }},
 			{"do not lie in memory", func(f *hal.TensorFields) { f.Offset = 1<<64 - 8 }},
-			{"do not lie in memory", func(f *hal.TensorFields) { f.Strides = k.lengths(-1<<40, 1) }},
-			{"do not lie in memory", func(f *hal.TensorFields) { f.Strides = k.lengths(1<<62, 1) }},
-			{"do not lie in memory", func(f *hal.TensorFields) { f.Strides = k.lengths(-1<<63, 1) }},
+			{"do not lie in memory", func(f *hal.TensorFields) { f.Strides = tensorLengths(k, -1<<40, 1) }},
+			{"do not lie in memory", func(f *hal.TensorFields) { f.Strides = tensorLengths(k, 1<<62, 1) }},
+			{"do not lie in memory", func(f *hal.TensorFields) { f.Strides = tensorLengths(k, -1<<63, 1) }},
 		} {
-			fields := hal.TensorFields{Major: 1, Data: 0x1000, Dimensions: 2, Shape: k.lengths(3, 4), Code: 2, Bits: 32, Lanes: 1}
+			fields := hal.TensorFields{Major: 1, Data: 0x1000, Dimensions: 2, Shape: tensorLengths(k, 3, 4), Code: 2, Bits: 32, Lanes: 1}
 			c.change(&fields)
 			_, err := hal.CheckTensor(fields)
 			require.ErrorIs(k, err, hal.ErrInvalidValue, c.why)

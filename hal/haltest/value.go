@@ -14,8 +14,8 @@ import (
 // word is the first 64 bits of pinned memory.
 func word(b []byte) *uint64 { return (*uint64)(unsafe.Pointer(unsafe.SliceData(b))) }
 
-// value returns the first 64 bits of a block.
-func (k *Kit) value(b *hal.Block) uint64 {
+// newValue returns the first 64 bits of a block.
+func newValue(k *Kit, b *hal.Block) uint64 {
 	k.T.Helper()
 	return *word(k.Read(b))
 }
@@ -57,7 +57,7 @@ var valueCases = []testCase{
 				k.Pending(waiter, c.condition.String())
 				require.NoError(k, writer.WriteValue(k.Me, b.Start, c.after))
 				k.Sync(waiter, writer)
-				require.Equal(k, c.after, k.value(b))
+				require.Equal(k, c.after, newValue(k, b))
 				require.NoError(k, waiter.WaitValue(k.Me, b.Start, c.wanted, c.condition))
 				k.Sync(waiter)
 				k.Close(writer, waiter)

@@ -93,7 +93,7 @@ var vendorCases = []testCase{
 	}},
 	{"K2_a_backend_without_kernels_says_so", 0, func(k *Kit) {
 		if k.Has(Kernels) {
-			require.Positive(k, k.function(k.module(0, ptxFill), "fill_u32").Threads())
+			require.Positive(k, loadFunction(k, loadModule(k, 0, ptxFill), "fill_u32").Threads())
 			return
 		}
 		_, err := k.Device(0).LoadModule(k.Me, []byte(ptxFill+"\x00"))

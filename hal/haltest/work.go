@@ -34,7 +34,7 @@ var workCases = []testCase{
 		_, err := s.Copy(k.Me, hal.CopySpec{Dst: b.Start, DstPitch: 100, Src: a.Start, SrcPitch: 50, Width: 10, Height: 3})
 		require.NoError(k, err)
 		require.NoError(k, s.Fill(k.Me, a.Start, 1, 4, 25))
-		c := k.take(s, small)
+		c := takeFromPool(k, s, small)
 		require.NoError(k, s.FreeAsync(k.Me, c.Start))
 		r, w := []hal.Range{{Start: a.Start, Size: 8}}, []hal.Range{{Start: b.Start, Size: 4}}
 		require.NoError(k, s.Native(k.Me, nativeCount, h.Start, hal.Accesses{Reads: r, Writes: w}))
