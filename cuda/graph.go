@@ -29,9 +29,9 @@ type executable struct {
 
 // plan is what the launches of an executable enqueue until its next update.
 type plan struct {
-	nodes  []driver.GraphNode
-	branch []int // of each node
-	lanes  []*Stream
+	nodes   []driver.GraphNode
+	branch  []int // of each node
+	streams []*Stream
 	// ends are behind the nodes that nodes of other branches wait for, nil for the others.
 	ends []*Event
 	// whole is the driver's graph, nil if the driver cannot have all nodes: then there are
@@ -137,7 +137,7 @@ func (d *Driver) plan(nodes []driver.GraphNode) (p *plan, err error) {
 		if err != nil {
 			return p, err
 		}
-		p.lanes = append(p.lanes, s.(*Stream))
+		p.streams = append(p.streams, s.(*Stream))
 	}
 	p.resets = resetsOf(nodes)
 	for i, n := range nodes {
@@ -176,7 +176,7 @@ func (p *plan) close() {
 	for _, part := range p.parts {
 		part.close()
 	}
-	for _, s := range p.lanes {
+	for _, s := range p.streams {
 		s.Close()
 	}
 	for _, e := range p.ends {
@@ -184,7 +184,7 @@ func (p *plan) close() {
 			e.Close()
 		}
 	}
-	p.lanes, p.ends, p.parts = nil, nil, nil
+	p.streams, p.ends, p.parts = nil, nil, nil
 }
 
 // Launch implements driver.Executable.
@@ -256,22 +256,22 @@ func (x *executable) launchWhole(s *Stream, l driver.GraphLaunch) error {
 		return err
 	}
 	// From a stream of another device.
-	if x.now.lanes == nil {
-		lane, err := w.dev.NewStream(driver.StreamOptions{})
+	if x.now.streams == nil {
+		stream, err := w.dev.NewStream(driver.StreamOptions{})
 		if err != nil {
 			return err
 		}
-		x.now.lanes = []*Stream{lane.(*Stream)}
+		x.now.streams = []*Stream{stream.(*Stream)}
 	}
-	lane := x.now.lanes[0]
-	if err := lane.WaitStream(s, 0); err != nil {
+	stream := x.now.streams[0]
+	if err := stream.WaitStream(s, 0); err != nil {
 		return err
 	}
-	if err := w.launch(lane, l); err != nil {
+	if err := w.launch(stream, l); err != nil {
 		return err
 	}
 	ends = true
-	return s.WaitStream(lane, 0)
+	return s.WaitStream(stream, 0)
 }
 
 // afterLast makes a stream wait for the launch before, if that was on another one.
@@ -304,8 +304,8 @@ func (p *plan) enqueue(s *Stream, l driver.GraphLaunch) error {
 			return err
 		}
 	}
-	for _, lane := range p.lanes {
-		if err := lane.WaitStream(s, 0); err != nil {
+	for _, stream := range p.streams {
+		if err := stream.WaitStream(s, 0); err != nil {
 			return err
 		}
 	}
@@ -314,8 +314,8 @@ func (p *plan) enqueue(s *Stream, l driver.GraphLaunch) error {
 			return err
 		}
 	}
-	for _, lane := range p.lanes {
-		if err := s.WaitStream(lane, 0); err != nil {
+	for _, stream := range p.streams {
+		if err := s.WaitStream(stream, 0); err != nil {
 			return err
 		}
 	}
@@ -323,38 +323,38 @@ func (p *plan) enqueue(s *Stream, l driver.GraphLaunch) error {
 }
 
 func (p *plan) enqueueNode(i int, s *Stream, l driver.GraphLaunch) error {
-	n, lane := &p.nodes[i], p.lanes[p.branch[i]]
+	n, stream := &p.nodes[i], p.streams[p.branch[i]]
 	for _, k := range n.After {
 		if p.branch[k] == p.branch[i] {
 			continue
 		}
-		if err := lane.Wait(p.ends[k], driver.Forever, 0); err != nil {
+		if err := stream.Wait(p.ends[k], driver.Forever, 0); err != nil {
 			return err
 		}
 	}
 	if part := p.parts[i]; part != nil {
-		if err := part.enqueue(lane); err != nil {
+		if err := part.enqueue(stream); err != nil {
 			return err
 		}
-	} else if err := lane.run(n, beforeOf(l, i), launching{l, lane, s}); err != nil {
+	} else if err := stream.run(n, beforeOf(l, i), launching{l, stream, s}); err != nil {
 		return err
 	}
 	if p.ends[i] == nil {
 		return nil
 	}
-	return lane.Record(p.ends[i], 0)
+	return stream.Record(p.ends[i], 0)
 }
 
 // launching is a launch as a branch of it sees it.
 type launching struct {
 	driver.GraphLaunch
-	lane, on *Stream
+	stream, on *Stream
 }
 
 // Begin implements driver.GraphLaunch. What fails on the branch from now on fails the stream of the
 // launch.
 func (l launching) Begin() {
-	l.lane.ReportBy(&l.on.Progress)
+	l.stream.ReportBy(&l.on.Progress)
 	l.GraphLaunch.Begin()
 }
 

@@ -714,7 +714,7 @@ func (s *Stream) EndCapture(t *Thread) (*Graph, error) {
 // TakeLost returns the error of a capture that began on s and ended as s was closed, which EndCapture then
 // reports no more; nil if there is none.
 func (s *Stream) TakeLost() error {
-	if err := s.lost.Swap(nil); err != nil {
+	if err := s.deferred.Swap(nil); err != nil {
 		return *err
 	}
 	return nil
@@ -792,7 +792,7 @@ func (a *captures) leaveOne(s *Stream, left []*Device) []*Device {
 func (c *Capture) abandon(s *Stream) {
 	_ = c.fail(captureError(codeInvalidated, "close stream", "%s was closed; close it after the end of the capture", s.title()))
 	if err := c.leave(s); err != nil {
-		s.lost.Store(&err)
+		s.deferred.Store(&err)
 	}
 }
 

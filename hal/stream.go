@@ -28,8 +28,8 @@ type Stream struct {
 	isDefault bool // a default stream, which cannot be closed
 	external  bool // created by another library
 	closed    atomic.Bool
-	capture   atomic.Pointer[Capture] // in which it takes part, nil for none
-	lost      atomic.Pointer[error]   // of the capture that began here and ended as this was closed, until it is reported
+	capture   atomic.Pointer[Capture] // nil unless the stream captures
+	deferred  atomic.Pointer[error]   // returned by the next EndCapture: closing the stream has ended its capture
 	opts      StreamOptions
 	ctx       *Context
 	failures  atomic.Uint64

@@ -92,7 +92,7 @@ const (
 	writeValue
 	waitValue
 	launchGraph
-	mark     // a place on a stream, only while operations are held
+	fenced   // a fence on a stream, only while operations are held
 	vainWait // a wait for an event without a record, which is not enqueued
 	syncStream
 	syncEvent
@@ -484,10 +484,10 @@ func (c *Checker) perform(s *timeline, t clocks, k kind, op *hal.Operation, p *p
 	}
 	s.lastSeq = op.Seq
 	if len(c.threads) == 1 {
-		s.places = 0
+		s.states = 0
 	} else {
-		s.recent[s.places%len(s.recent)] = place{op.Seq, s.stamp, s.clocks}
-		s.places++
+		s.recent[s.states%len(s.recent)] = state{op.Seq, s.stamp, s.clocks}
+		s.states++
 	}
 	switch k {
 	case record:
@@ -776,7 +776,7 @@ type heldOp struct {
 	from      *point   // the one of them that a wait names
 	event     *event   // Future event that it waits for
 	value     *valueWait
-	point     *point // the point that it makes, for a record, a mark or a write of a value
+	point     *point // the point that it makes, for a record, a fence or a write of a value
 	info      *info
 }
 
@@ -803,7 +803,7 @@ func (c *Checker) hold(s *timeline, t *thread, k kind, op *hal.Operation) {
 	case waitStream:
 		if op.Other != nil && op.Other != op.Stream {
 			from := c.timeline(op.Other)
-			it.needs = append(it.needs, c.placeOn(from))
+			it.needs = append(it.needs, c.fenceOn(from))
 			it.from = it.needs[0]
 			if from.legacy {
 				it.needs = c.ordered(it.needs, from.dev, s)
@@ -816,7 +816,7 @@ func (c *Checker) hold(s *timeline, t *thread, k kind, op *hal.Operation) {
 		if s.legacy {
 			it.needs = c.ordered(it.needs, s.dev, s)
 		} else if l := s.dev.legacy; s.ordered && l != nil {
-			it.needs = append(it.needs, c.placeOn(l))
+			it.needs = append(it.needs, c.fenceOn(l))
 		}
 		switch k {
 		case record:
@@ -853,8 +853,8 @@ func (c *Checker) put(s *timeline, it *heldOp) {
 	}
 }
 
-// placeOn returns the place on a stream at which its work so far is done.
-func (c *Checker) placeOn(s *timeline) *point {
+// fenceOn returns the fence on a stream at which its work so far is done.
+func (c *Checker) fenceOn(s *timeline) *point {
 	if len(s.queue) == 0 {
 		return &point{stamp: s.stamp, clocks: s.clocks, timeline: s, done: true}
 	}
@@ -862,16 +862,16 @@ func (c *Checker) placeOn(s *timeline) *point {
 		return last.point
 	}
 	p := &point{timeline: s}
-	s.queue = append(s.queue, &heldOp{kind: mark, point: p})
+	s.queue = append(s.queue, &heldOp{kind: fenced, point: p})
 	return p
 }
 
-// ordered adds the places on the streams that are ordered with the legacy default
+// ordered adds the fences on the streams that are ordered with the legacy default
 // stream and have work that it is not ordered after yet, except on one stream.
 func (c *Checker) ordered(list []*point, d *device, but *timeline) []*point {
 	for _, o := range d.timelines {
 		if o.ordered && !o.legacy && o != but && (o.dirty || len(o.queue) > 0) {
-			list = append(list, c.placeOn(o))
+			list = append(list, c.fenceOn(o))
 		}
 	}
 	return append(list, &point{clocks: d.pastOrdered, done: true})
@@ -906,7 +906,7 @@ func (s *timeline) await(it *heldOp) {
 
 // release performs an operation whose points are done, or that is forced.
 func (c *Checker) release(s *timeline, it *heldOp) {
-	if it.kind == mark {
+	if it.kind == fenced {
 		c.reach(it.point, s)
 		return
 	}
@@ -1000,7 +1000,7 @@ func (c *Checker) forceInfo(o *info) { c.force(o.timeline, func(*heldOp) bool { 
 
 // forceBefore forces what was enqueued on s before the operation with number seq.
 func (c *Checker) forceBefore(s *timeline, seq uint64) {
-	c.force(s, func(it *heldOp) bool { return it.kind == mark || it.op.Seq < seq })
+	c.force(s, func(it *heldOp) bool { return it.kind == fenced || it.op.Seq < seq })
 }
 
 // forceOver forces the streams, but for one, that hold an access to a range: the

@@ -20,7 +20,7 @@ const (
 )
 
 // storedCall is a call of a method of a Checker, in 48 bytes without pointers, which the
-// garbage collector does not look at. Objects, threads and names are places in the lists of
+// garbage collector does not look at. Objects, threads and names are numbers of the lists of
 // its recording.
 type storedCall struct {
 	seq        uint64 // for Order the object
@@ -31,7 +31,7 @@ type storedCall struct {
 	stream     uint32
 	target     uint32 // an event, another stream, or an operation that is kept as it is
 	name       uint32
-	ranges     uint32 // the place of the first one
+	ranges     uint32 // the index of the first one
 	what       uint8  // a recordedKind, or for Handle toHandle plus the kind of the operation
 	flags      storedFlags
 	reads, all uint8 // how many ranges
@@ -63,43 +63,43 @@ type recording struct {
 	whole   []hal.Operation
 	full    bool
 
-	threads places[uint64]
-	streams places[*hal.Stream]
-	events  places[*hal.Event]
-	names   places[string]
+	threads interned[uint64]
+	streams interned[*hal.Stream]
+	events  interned[*hal.Event]
+	names   interned[string]
 }
 
-// places is a list of different elements, with the latest look-ups at hand.
-type places[T comparable] struct {
-	list   []T
-	place  map[T]uint32
-	latest [16]struct {
+// interned is a list of different elements, with the latest look-ups at hand.
+type interned[T comparable] struct {
+	list    []T
+	numbers map[T]uint32
+	latest  [16]struct {
 		element T
-		place   uint32
+		number  uint32
 	}
 }
 
-// of returns the place of an element plus one. Elements with the same hint displace each
+// of returns the number of an element, from 1. Elements with the same hint displace each
 // other among the latest ones.
-func (p *places[T]) of(element T, hint uint64) uint32 {
+func (p *interned[T]) of(element T, hint uint64) uint32 {
 	at := &p.latest[hint%uint64(len(p.latest))]
-	if at.place != 0 && at.element == element {
-		return at.place
+	if at.number != 0 && at.element == element {
+		return at.number
 	}
-	place, known := p.place[element]
+	number, known := p.numbers[element]
 	if !known {
-		if p.place == nil {
-			p.place = map[T]uint32{}
+		if p.numbers == nil {
+			p.numbers = map[T]uint32{}
 		}
 		p.list = append(p.list, element)
-		place = uint32(len(p.list))
-		p.place[element] = place
+		number = uint32(len(p.list))
+		p.numbers[element] = number
 	}
-	at.element, at.place = element, place
-	return place
+	at.element, at.number = element, number
+	return number
 }
 
-// add returns the place of a new call, nil if there is no recording or no room.
+// add returns the room for a new call, nil if there is no recording or no room.
 func (r *recording) add(nRanges int) *storedCall {
 	if r == nil || r.full {
 		return nil

@@ -21,8 +21,8 @@ type timeline struct {
 	dirty      bool   // has operations that are not ordered before the legacy default stream's next
 	legacySeen uint32 // up to which operation of the legacy default stream it comes after
 	lastSeq    uint64 // of the latest operation
-	recent     [4]place
-	places     int
+	recent     [4]state
+	states     int
 
 	queue   []*heldOp // held operations
 	forcing bool
@@ -37,9 +37,9 @@ type timeline struct {
 	nundeclared uint
 }
 
-// place is the state of a timeline after an operation. It is kept while there are
+// state is the state of a timeline after an operation. It is kept while there are
 // several host threads, since one may wait while another enqueues.
-type place struct {
+type state struct {
 	order uint64 // hal.Operation.Seq
 	stamp
 	clocks clocks
@@ -87,12 +87,12 @@ func (g *endedThreads) take() []uint64 {
 // asOf returns the state of l before the operation with number seq: the checker may
 // see the end of a wait after later operations.
 func (l *timeline) asOf(seq uint64) (stamp, clocks) {
-	if l.lastSeq < seq || l.places == 0 {
+	if l.lastSeq < seq || l.states == 0 {
 		return l.stamp, l.clocks
 	}
-	at := l.recent[(l.places-1)%len(l.recent)]
-	for i := 2; i <= min(l.places, len(l.recent)) && at.order >= seq; i++ {
-		at = l.recent[(l.places-i)%len(l.recent)]
+	at := l.recent[(l.states-1)%len(l.recent)]
+	for i := 2; i <= min(l.states, len(l.recent)) && at.order >= seq; i++ {
+		at = l.recent[(l.states-i)%len(l.recent)]
 	}
 	return at.stamp, at.clocks
 }
@@ -125,7 +125,7 @@ func (e *event) push(p *point) {
 	e.latest[2], e.latest[1], e.latest[0] = e.latest[1], e.latest[0], p
 }
 
-// point is a place on a stream with its clocks: that of a record, or behind the work
+// point is a fence on a stream with its clocks: that of a record, or behind the work
 // enqueued so far. While operations are held its clocks may not be computed yet.
 type point struct {
 	stamp

@@ -43,7 +43,7 @@ from . import _native
 from ._core import _hostfunc
 from ._core._assertions import collect
 from ._errors import InvalidValueError
-from ._plugin.between import BETWEEN, Between
+from ._plugin.carryover import CARRY_OVER, CarryOver
 from ._plugin.plan import (
     DEFAULT_SCHEDULES,
     FLAGS,
@@ -162,7 +162,7 @@ def pytest_configure(config: pytest.Config) -> None:
         if value not in ("", False):
             given[name] = _number(value, source) if name in NUMBERS else value
     config.stash[PLAN] = plan_of(given, Plan()) if given else Plan()
-    config.stash[BETWEEN] = Between()
+    config.stash[CARRY_OVER] = CarryOver()
     if not hasattr(config, "workerinput"):  # of xdist, which sends its reports
         config.pluginmanager.register(Remembered(config), "halstream-remembered")
     wanted = list(config.getoption("stream_report") or config.getini("stream_report"))
@@ -245,7 +245,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    session.config.stash[BETWEEN].end()
+    session.config.stash[CARRY_OVER].end()
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -1,4 +1,4 @@
-"""The base class of the streams whose method for marking a point is called ``record_event``."""
+"""The base class of the streams of torch, paddle and mindspore, which have ``record_event``."""
 
 from __future__ import annotations
 

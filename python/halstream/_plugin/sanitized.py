@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from .._checks import nearby
 from .._checks.results import of_finding
 from .._errors import NotSupportedError
-from .between import BETWEEN
+from .carryover import CARRY_OVER
 
 if TYPE_CHECKING:
     from .runs import Runs
@@ -38,7 +38,7 @@ def watched(runs: Runs, stack: contextlib.ExitStack) -> tuple[Callable[[], str],
     test = runs.item.nodeid
     scope = sanitize(on="collect", pages=runs.plan.pages)
     try:
-        found = stack.enter_context(runs.item.config.stash[BETWEEN].scope(test, scope, runs.goes_on))
+        found = stack.enter_context(runs.item.config.stash[CARRY_OVER].scope(test, scope, runs.goes_on))
     except NotSupportedError as exc:
         return nothing, str(exc)
     stack.callback(lambda: runs.suppressed.update(found.suppressed_by))

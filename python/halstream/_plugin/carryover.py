@@ -1,4 +1,4 @@
-"""The sanitizer between two tests: what one has begun and nobody has waited for counts in the next one."""
+"""Pending work and findings that go from one test into the next, where nobody has waited for the work."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from .._checks.report import Report
     from .._checks.sanitize import sanitize
 
-__all__ = ["BETWEEN", "Between"]
+__all__ = ["CARRY_OVER", "CarryOver"]
 
 
-class Between:
+class CarryOver:
     """Keeps the scope of a test until that of the next one has begun, if the host has not waited for all its work."""
 
     def __init__(self) -> None:
@@ -53,4 +53,4 @@ class Between:
 
 
 #: In the stash of a `pytest.Config`: the one of the session.
-BETWEEN = pytest.StashKey[Between]()
+CARRY_OVER = pytest.StashKey[CarryOver]()
