@@ -56,7 +56,7 @@ class Peer:
         Raises
         ------
         PeerAbsentError
-            If pip or apt fails.
+            If pip fails.
         """
         stamp = self.folder / "installed"
         wanted = "\n".join((sys.version, *self.packages))
@@ -69,12 +69,14 @@ class Peer:
             stamp.write_text(wanted)
         cache = self.folder / "cache"  # compiled kernels stay in the build folder
         cache.mkdir(parents=True, exist_ok=True)
-        self.environment.update(os.environ, XDG_CACHE_HOME=str(cache), PYTHONPATH=str(ROOT))
+        # The package that is measured is the one of this tree, whichever the environment has installed.
+        path = os.pathsep.join([str(ROOT), str(ROOT / "python")])
+        self.environment.update(os.environ, XDG_CACHE_HOME=str(cache), PYTHONPATH=path)
         self.environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an import does not compile, where it is measured
         self.environment.update(self.prepare(self.folder))
 
 
-def command(words: list[str], cwd: Path | None = None) -> str:
+def command(words: list[str]) -> str:
     """Run a command and return its output.
 
     Raises
@@ -83,7 +85,7 @@ def command(words: list[str], cwd: Path | None = None) -> str:
         If it fails, with the last line it wrote.
     """
     try:
-        done = subprocess.run(words, cwd=cwd, capture_output=True, text=True, timeout=INSTALL_S)
+        done = subprocess.run(words, capture_output=True, text=True, timeout=INSTALL_S)
     except (OSError, subprocess.TimeoutExpired) as exc:
         raise PeerAbsentError(str(exc)[:300]) from None
     if done.returncode:
