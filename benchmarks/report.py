@@ -1,14 +1,75 @@
-"""Turns what many processes measured into the table."""
+"""The table: its rows, what is to hold for each, and how it is made of what many processes measured."""
 
 from __future__ import annotations
 
 import statistics
+from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from .rows import OWN, ROWS, Row, number
-
 BEGIN, END = "<!-- bench: begin -->", "<!-- bench: end -->"
+OWN = "halstream"
+OPENCL, IREE, ASYNCIO, THREAD, NUMPY, TORCH = "intel", "iree", "asyncio_loop", "thread_queue", "numpy", "torch"
+STREAMS = (OPENCL, IREE, ASYNCIO, THREAD)
+RESNET = "training step of ResNet-18, 32 images of 32x32; with the sanitizer"
+TRANSFORMER = "training step of a transformer, 4 layers, 16x64 tokens; with the sanitizer"
+
+
+@dataclass(frozen=True)
+class Row:
+    """A figure, its unit, and how large it may be; figures with the same title share a line of the table.
+
+    `most` bounds the figure, `least` does so from below. `ratio` bounds the figure divided by that of the best of
+    `peers`, measured in the same run; of a rate it is the peer's divided by ours.
+    """
+
+    name: str
+    title: str
+    unit: str
+    most: float | None = None
+    least: float | None = None
+    ratio: float | None = None
+    peers: tuple[str, ...] = ()
+
+    @property
+    def to_hold(self) -> str:
+        """The bounds in words."""
+        words = [
+            f"{sign} {number(bound)}" for sign, bound in (("≤", self.most), ("≥", self.least)) if bound is not None
+        ]
+        if self.ratio is not None:
+            words.append(f"≤ {number(self.ratio)} of the best peer's")
+        return ", ".join(words)
+
+
+ROWS = (
+    Row("import", "import", "ms", 25),
+    Row("first", "import and first stream", "ms", 35),
+    Row("record", "`record_event()` with a new event", "µs", 0.5, ratio=1, peers=STREAMS),
+    Row("query", "query of an event", "µs", 0.3, peers=STREAMS),
+    Row("with", "`with stream:`", "µs", 0.8),
+    Row("round_trip", "enqueue and synchronize an empty operation", "µs", 1, ratio=1, peers=STREAMS),
+    Row("cross", "an operation on A, an event, B waits, synchronize B", "µs", 2, ratio=1, peers=STREAMS),
+    Row("function", "a Python function, from enqueue to run", "µs", ratio=1.5, peers=(THREAD,)),
+    Row("functions", "Python functions", "per second", least=400_000, peers=(THREAD, ASYNCIO)),
+    Row("copy_4m", "copy of 4; 64 MB, and synchronize", "ms", ratio=1, peers=(NUMPY,)),
+    Row("copy_64m", "copy of 4; 64 MB, and synchronize", "ms", ratio=1.1, peers=(NUMPY,)),
+    Row("checked", "what the sanitizer adds to an operation", "µs", 1),
+    Row("findings", "2,000 findings reported", "s", 3),
+    Row("schedules", "50 schedules of a test with 1,000 operations", "s", 2),
+    Row("torch_add", "a small operator of the real torch, enqueued", "µs", 4, peers=(TORCH,)),
+    Row("torch_resnet", RESNET, "ms", ratio=1.25, peers=(TORCH,)),
+    Row("checked_resnet", RESNET, "ms", ratio=1.6, peers=(TORCH,)),
+    Row("torch_transformer", TRANSFORMER, "ms", ratio=1.25, peers=(TORCH,)),
+    Row("checked_transformer", TRANSFORMER, "ms", ratio=1.6, peers=(TORCH,)),
+    Row("torch_start", "`halstream run --torch` above the same program with plain torch", "s", 0.6),
+)
+
+
+def number(value: float) -> str:
+    """Return a figure with three digits that count, of large ones only thousands."""
+    return f"{round(value, -3):,.0f}" if value >= 10_000 else f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
 
 
 def values(results: dict[str, Any], name: str, row: str) -> list[float]:
@@ -45,20 +106,28 @@ def held(row: Row, value: float, rival: float | None) -> str:
 def table(results: dict[str, Any]) -> str:
     """Return the table in Markdown."""
     lines = [["what a user feels", "unit", "to hold", OWN, "best peer", "÷ it", "held"]]
-    for row in ROWS:
-        own, rival = values(results, OWN, row.name), best(results, row)
-        if not own:
-            continue
-        middle = statistics.median(own)
-        quotient = ""
-        if rival is not None:
-            quotient = number(rival[1] / middle if row.least is not None else middle / rival[1])
-        peer = "" if rival is None else f"{number(rival[1])} ({results['titles'][rival[0]]})"
-        spread = f"{number(middle)} ({number(min(own))} to {number(max(own))})"
-        lines.append(
-            [row.title, row.unit, row.to_hold, spread, peer, quotient, held(row, middle, rival[1] if rival else None)]
-        )
+    for title, rows in groupby(ROWS, key=lambda row: row.title):
+        figures = [cells(results, row) for row in rows if values(results, OWN, row.name)]
+        if figures:
+            lines.append([title, figures[0][0], *map(joined, list(zip(*figures, strict=True))[1:])])
     return aligned(lines)
+
+
+def cells(results: dict[str, Any], row: Row) -> list[str]:
+    """Return the cells of a figure, from its unit on."""
+    own, rival = values(results, OWN, row.name), best(results, row)
+    middle = statistics.median(own)
+    spread = f"{number(middle)} ({number(min(own))} to {number(max(own))})"
+    if rival is None:
+        return [row.unit, row.to_hold, spread, "", "", held(row, middle, None)]
+    quotient = rival[1] / middle if row.least is not None else middle / rival[1]
+    peer = f"{number(rival[1])} ({results['titles'][rival[0]]})"
+    return [row.unit, row.to_hold, spread, peer, number(quotient), held(row, middle, rival[1])]
+
+
+def joined(texts: tuple[str, ...]) -> str:
+    """Return the cells of figures that share a line as one; what all of them say is said once."""
+    return texts[0] if len(set(texts)) == 1 else "; ".join(texts)
 
 
 def aligned(lines: list[list[str]]) -> str:
@@ -90,20 +159,16 @@ def notes(results: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def insert(path: Path, text: str, markers: tuple[str, str] = (BEGIN, END)) -> None:
-    """Put the text between the markers of a file; a file that is missing is begun.
+def insert(path: Path, text: str) -> None:
+    """Put the text between the markers of a file.
 
     Raises
     ------
     SystemExit
         If the file has no markers.
     """
-    begin, end = markers
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"# Performance\n\n{begin}\n{end}\n")
-    before, found, rest = path.read_text().partition(begin)
-    _, ended, after = rest.partition(end)
+    before, found, rest = path.read_text().partition(BEGIN)
+    _, ended, after = rest.partition(END)
     if not (found and ended):
-        raise SystemExit(f"{path} has no {begin} and {end}")
-    path.write_text(f"{before}{begin}\n\n{text}\n\n{end}{after}")
+        raise SystemExit(f"{path} has no {BEGIN} and {END}")
+    path.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}")

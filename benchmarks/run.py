@@ -21,8 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from .peer import ROOT, Peer, PeerAbsentError
-from .report import insert, notes, table
-from .rows import NUMPY, OWN, STREAMS, TORCH
+from .report import NUMPY, OWN, STREAMS, TORCH, insert, notes, table
 
 sys.path.insert(0, str(ROOT / "tools"))
 import torch_env  # type: ignore[import-not-found]

@@ -17,8 +17,7 @@ import timeit
 from pathlib import Path
 from typing import Any
 
-from benchmarks.report import aligned
-from benchmarks.rows import number
+from benchmarks.report import aligned, number
 from benchmarks.run import machine, say
 
 from . import own, peers

@@ -47,5 +47,9 @@ def test_of_a_rate_more_is_better() -> None:
 
 def test_a_bound_that_is_missed_is_shown() -> None:
     assert line("import", halstream={"import": {"": 26.0}})[-1] == "no"
-    cells = line("copy of 4 MB, and synchronize", halstream={"copy_4m": {"": 1.2}}, numpy={"copy_4m": {"": 1.0}})
-    assert cells[-2:] == ["1.2", "no"]
+
+
+def test_figures_with_the_same_title_share_a_line() -> None:
+    own, numpy = {"copy_4m": {"": 1.2}, "copy_64m": {"": 5.0}}, {"copy_4m": {"": 1.0}, "copy_64m": {"": 5.0}}
+    cells = line("copy of 4; 64 MB, and synchronize", halstream=own, numpy=numpy)
+    assert cells[3:] == ["1.2 (1.2 to 1.2); 5 (5 to 5)", "1 (numpy); 5 (numpy)", "1.2; 1", "no; yes"]
