@@ -2,6 +2,7 @@ package hal_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -11,11 +12,12 @@ import (
 )
 
 // hookedDriver is the host backend with streams that call before right before each
-// record, and after right after the next record, wait or free.
+// record, asked right before each query, and after right after the next record, wait or free.
 type hookedDriver struct {
 	driver.Driver
 	driver.Simulator
 	before func()
+	asked  func() // nil for none
 	after  func() // not after a record that was refused; nil for none
 	refuse error  // of every record
 }
@@ -47,6 +49,13 @@ func (s *hookedStream) Record(e driver.Event, tag driver.Tag) error {
 	}
 	defer s.enqueued()
 	return s.Stream.Record(e, tag)
+}
+
+func (s *hookedStream) Query() (bool, error) {
+	if s.drv.asked != nil {
+		s.drv.asked()
+	}
+	return s.Stream.Query()
 }
 
 func (s *hookedStream) Wait(e driver.Event, limit int64, tag driver.Tag) error {
@@ -190,4 +199,24 @@ func TestO1_a_free_is_listed_where_it_has_its_place(t *testing.T) {
 	drv.after = func() { require.NoError(t, s.Record(other, e)) }
 	require.NoError(t, s.FreeAsync(me, b.Start))
 	require.Equal(t, []string{"free", "record"}, seen)
+}
+
+func TestS4_a_query_reports_the_error_of_work_that_ends_during_it(t *testing.T) {
+	me, other := hal.NewThread(), hal.NewThread()
+	drv, rt, s := hooked(t, me)
+	rt.Funcs.Start()
+	require.NoError(t, s.HostFunc(me, 1))
+	task, err := rt.Funcs.Next(other, int64(10*time.Second))
+	require.NoError(t, err)
+	require.NotZero(t, task.Token)
+	drv.asked = func() {
+		drv.asked = nil
+		rt.Funcs.Done(other, true, &hal.Error{Kind: driver.HostFunction, Text: "it failed"})
+	}
+	done, err := s.Query(me)
+	require.ErrorIs(t, err, hal.ErrHostFunction)
+	require.False(t, done)
+	done, err = s.Query(me)
+	require.NoError(t, err)
+	require.True(t, done)
 }

@@ -252,7 +252,11 @@ func (s *Stream) Query(t *Thread) (bool, error) {
 	if err := s.Failure(); err != nil {
 		return false, err
 	}
-	return s.done(t, OpQueryStream)
+	done, err := s.done(t, OpQueryStream)
+	if done && err == nil {
+		err = s.Failure() // of work that has ended since the look before
+	}
+	return done && err == nil, err
 }
 
 // done is the query itself; kind is what listeners see if the answer is true.
