@@ -395,12 +395,12 @@ func (s *Stream) behind(doing string) (*vendor.FenceEvent, error) {
 	return tail.Hold(), nil
 }
 
-// Mark implements driver.Stream.
+// Fence implements driver.Stream.
 func (s *Stream) Fence(tag driver.Tag) uint64 {
 	e := s.dev.drv.follow(tag)
 	defer e.End(nil)
-	if s.begin("mark") == nil {
-		_ = s.join("mark") // where it is refused, the next operation tries again
+	if s.begin("fence") == nil {
+		_ = s.join("fence") // where it is refused, the next operation tries again
 		s.finish()
 	}
 	seq := s.Count()

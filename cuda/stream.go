@@ -543,7 +543,7 @@ func (s *Stream) follow(tag driver.Tag, also *vendor.EnqueueLock) vendor.Enqueui
 	return s.dev.drv.Enqueue(tag, &s.enqueueLock, also)
 }
 
-// Mark implements driver.Stream.
+// Fence implements driver.Stream.
 func (s *Stream) Fence(tag driver.Tag) uint64 {
 	f := s.follow(tag, nil)
 	defer f.End(nil)

@@ -76,8 +76,8 @@ type registration struct {
 // borrowed is memory that another library lends, and is told of its return.
 type borrowed struct{ returned func() }
 
-// code is the memory of a loaded module.
-type code struct{ module driver.Module }
+// moduleCode is the memory of a loaded module.
+type moduleCode struct{ module driver.Module }
 
 // foreign is memory of another library: its block exists for one operation only.
 type foreign struct{}
@@ -86,7 +86,7 @@ func (allocated) kind(b *Block) string  { return b.Kind.String() }
 func (*pooled) kind(*Block) string      { return "stream-ordered device memory" }
 func (*graphMemory) kind(*Block) string { return "memory of a graph" }
 func (borrowed) kind(b *Block) string   { return b.Kind.String() }
-func (code) kind(b *Block) string       { return b.Kind.String() }
+func (moduleCode) kind(b *Block) string { return b.Kind.String() }
 func (foreign) kind(b *Block) string    { return b.Kind.String() }
 func (r *registration) kind(*Block) string {
 	if r.byProgram {
@@ -113,7 +113,7 @@ func (*registration) giveBack(b *Block) { _ = b.rt.drv.Unregister(b.Start) }
 
 func (o borrowed) giveBack(*Block) { o.returned() }
 
-func (o code) giveBack(*Block) { o.module.Close() }
+func (o moduleCode) giveBack(*Block) { o.module.Close() }
 
 func (foreign) giveBack(*Block) {}
 
@@ -140,7 +140,7 @@ func (b *Block) isForeign() bool { return b.owner == foreign{} }
 
 // isCode reports whether the block is that of a module.
 func (b *Block) isCode() bool {
-	_, is := b.owner.(code)
+	_, is := b.owner.(moduleCode)
 	return is
 }
 

@@ -413,7 +413,7 @@ func (c *Capture) addLaunch(s *Stream, f *Function, spec *LaunchSpec, reads, wri
 	made := &launchNode{launch: spec.of(f)}
 	made.launch.Args = slices.Clone(spec.Args)
 	made.work.Launch = &made.launch
-	err := c.addNode(s, &Node{kind: driver.KernelNode, spec: &made.work, name: f.name, site: spec.Site,
+	err := c.addNode(s, &Node{kind: driver.KernelNode, spec: &made.work, name: f.name,
 		reads: reads, writes: writes, blocks: append(blocks, m.code)})
 	switch {
 	case err != nil && !keeps:

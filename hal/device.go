@@ -601,7 +601,7 @@ func (d *Device) LoadModule(t *Thread, image []byte) (*Module, error) {
 	}
 	d.used.Store(true)
 	m := &Module{dev: d, d: made}
-	m.code = &Block{Kind: DeviceMemory, dev: d, owner: code{made}}
+	m.code = &Block{Kind: DeviceMemory, dev: d, owner: moduleCode{made}}
 	return m, nil
 }
 

@@ -53,7 +53,7 @@ type Event struct {
 	closed  atomic.Bool
 	// captured is what the latest record stands for if it was made in a capture.
 	captured atomic.Pointer[capturedRecord]
-	// byGraphs is set once a node of a graph records it: without a call, so C code cannot tell.
+	// byGraphs is set once a node of a graph records it, which happens without a call.
 	byGraphs atomic.Bool
 	// handle is the number of the event in the vendor's library, 0 before it was asked for. From
 	// then on other libraries may record the event.

@@ -117,8 +117,6 @@ type LaunchSpec struct {
 	Cluster [3]uint32
 	// Shared is the size of the dynamic shared memory of a block in bytes.
 	Shared uint32
-	// Site is the place of the program that makes the call, as for [Stream.NopAt].
-	Site uint32
 	// Args are the arguments, each at the start of driver.Cell bytes. They are
 	// taken within the call.
 	Args []byte

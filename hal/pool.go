@@ -12,7 +12,7 @@ import (
 
 // pool is the stream-ordered memory of a device. On the stream on which it was freed,
 // memory can be allocated again at once, since work enqueued there is ordered after
-// the free; on other streams when the operation behind the free is done. The pool divides
+// the free; on other streams when the fence of the free is reached. The pool divides
 // the segments that it takes from the device, and merges free neighbours.
 type pool struct {
 	mu        sync.Mutex
@@ -32,7 +32,7 @@ type pool struct {
 }
 
 // streamBin holds chunks freed on one stream, which only that stream may use before
-// the operation behind the free is done; those of a caching allocator only that stream may
+// the fence of the free is reached; those of a caching allocator only that stream may
 // use at all. When it is closed, others get its segments that are free as a whole.
 type streamBin struct {
 	bestfit.Bin
@@ -157,7 +157,7 @@ func (p *pool) put(b *bestfit.Bin, c *bestfit.Chunk) {
 	}
 }
 
-// advance moves the chunks for which the operation behind their free is done to ready, and
+// advance moves the chunks for which the fence of their free is reached to ready, and
 // reports whether others will follow. The caller holds mu.
 func (p *pool) advance() (held bool) {
 	kept := p.bins[:0]
@@ -183,7 +183,7 @@ func (p *pool) advance() (held bool) {
 	return held
 }
 
-// moveReached moves the chunks of a bin for which the operation behind their free is done to
+// moveReached moves the chunks of a bin for which the fence of their free is reached to
 // ready, and reports whether it has others. The caller holds mu.
 func (p *pool) moveReached(b *streamBin) (held bool) {
 	for c := b.Oldest(); c != nil; c = b.Oldest() {
@@ -217,7 +217,7 @@ func (p *pool) dropBin(b *bestfit.Bin) {
 	p.bins = slices.Delete(p.bins, i, i+1)
 }
 
-// free frees a chunk behind an operation of a stream; with s nil every stream may use it at
+// free frees a chunk at a fence of a stream; with s nil every stream may use it at
 // once.
 func (p *pool) free(d *Device, c *bestfit.Chunk, s *Stream, seq uint64) {
 	p.mu.Lock()
@@ -375,7 +375,7 @@ func (p *pool) makeRoom(s *Stream, n uint64) {
 }
 
 // trim returns idle segments to the device until at most least free bytes are kept.
-// It keeps chunks for which the operation behind the free is not done yet, and free parts
+// It keeps chunks for which the fence of the free is not reached yet, and free parts
 // of segments in use.
 func (p *pool) trim(d *Device, least uint64) {
 	d.rt.refresh()

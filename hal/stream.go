@@ -584,7 +584,7 @@ func (s *Stream) Notify(t *Thread, n *Notices, number uint64) (pending bool, err
 // later where a vendor's Point would: a task that waits is where more is enqueued meanwhile.
 func (s *Stream) exactPoint() driver.Point {
 	v, ok := s.d.(driver.VendorStream)
-	if !ok || s.isDefault || !s.dev.Legacy().workDone() { // a mark would wait for the legacy stream
+	if !ok || s.isDefault || !s.dev.Legacy().workDone() { // a fence would wait for the legacy stream
 		return s.d.Point()
 	}
 	place := s.d.Last()

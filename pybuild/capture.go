@@ -64,13 +64,6 @@ func StreamCheckNotCaptured(id int64, op, remedy string) (zero int64, err error)
 	})
 }
 
-// StreamCaptureId returns the number of the capture that a stream takes part in, 0 if it does in none.
-func StreamCaptureId(id int64) (number int64, err error) {
-	return onStream(id, "query capture", func(_ *hal.Thread, s *hal.Stream) (int64, error) {
-		return int64(s.CaptureID()), nil
-	})
-}
-
 // StreamRecordExternal records an event as an external one.
 func StreamRecordExternal(id, eventID int64) (zero int64, err error) {
 	return externally(id, eventID, "record", (*hal.Stream).RecordExternal)

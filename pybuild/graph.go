@@ -106,11 +106,6 @@ func GraphNodes(id int64) (nodes string, err error) {
 	})
 }
 
-// GraphSize returns how many nodes a graph has.
-func GraphSize(id int64) (count int64, err error) {
-	return onGraph(id, "nodes", func(g *hal.Graph) (int64, error) { return int64(g.Size()), nil })
-}
-
 // GraphDot returns a graph in the language of graphviz, with the names of functions, by their tokens.
 // With details nodes have what they work on.
 func GraphDot(id int64, names string, details bool) (text string, err error) {

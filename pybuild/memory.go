@@ -264,42 +264,14 @@ func copied(id int64, copy func(*hal.Thread, *hal.Stream) (driver.Point, error))
 	})
 }
 
-// StreamFill enqueues count elements of size bytes, each set to value. It returns the number of the capture that
-// the stream takes part in, 0 if it does in none, -1 if it stands for one node of a graph.
-func StreamFill(id int64, dst, value uint64, size int64, count uint64) (capture int64, err error) {
+// StreamFill enqueues count elements of size bytes, each set to value.
+func StreamFill(id int64, dst, value uint64, size int64, count uint64) (zero int64, err error) {
 	return onStream(id, "fill", func(t *hal.Thread, s *hal.Stream) (int64, error) {
 		if size < 0 || size > 8 || value > 1<<32-1 {
 			return 0, driver.Errorf(driver.InvalidValue, "fill", "a value has at most 4 bytes")
 		}
-		_, err := enqueued(t, s, s.Fill(t, dst, uint32(value), uint8(size), count))
-		return captureOf(s), err
+		return enqueued(t, s, s.Fill(t, dst, uint32(value), uint8(size), count))
 	})
-}
-
-// captureOf returns the number of the capture that a stream takes part in, 0 if it does in none, -1 if it stands for
-// one node of a graph.
-func captureOf(s *hal.Stream) int64 {
-	if !s.Captures() {
-		return 0
-	}
-	if number := int64(s.CaptureID()); number != 0 {
-		return number
-	}
-	return -1
-}
-
-// StreamCopyAsync enqueues a copy of n bytes as CUDA's call with the suffix Async does, and returns what StreamFill does.
-func StreamCopyAsync(id int64, dst, src, n uint64) (capture int64, err error) {
-	c := hal.CopySpec{Dst: dst, DstPitch: n, Src: src, SrcPitch: n, Width: n, Height: 1}
-	var on *hal.Stream
-	_, err = copied(id, func(t *hal.Thread, s *hal.Stream) (driver.Point, error) {
-		on = s
-		return s.CopyAs(t, c, hal.AsyncCopy)
-	})
-	if err != nil || on == nil {
-		return 0, err
-	}
-	return captureOf(on), nil
 }
 
 // StreamFillBlocking is StreamFill that waits where the target is memory of the host, or

@@ -239,7 +239,7 @@ func (s *Stream) lastFence() fence {
 	return fence{s, s.submitted.Load()}
 }
 
-// Mark implements driver.Stream. Where later work may have to wait for the legacy order,
+// Fence implements driver.Stream. Where later work may have to wait for the legacy order,
 // an empty operation stands for it.
 func (s *Stream) Fence(tag driver.Tag) uint64 {
 	e := s.eng

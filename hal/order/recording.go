@@ -20,7 +20,7 @@ const (
 )
 
 // storedCall is a call of a method of a Checker, in 48 bytes without pointers, which the
-// garbage collector does not look at. Objects, threads and names are numbers of the lists of
+// garbage collector does not look at. Objects, threads and names are numbers in the lists of
 // its recording.
 type storedCall struct {
 	seq        uint64 // for Order the object
@@ -99,7 +99,7 @@ func (p *interned[T]) of(element T, hint uint64) uint32 {
 	return number
 }
 
-// add returns the room for a new call, nil if there is no recording or no room.
+// add returns the slot for a new call, nil if nothing is recorded or the recording is full.
 func (r *recording) add(nRanges int) *storedCall {
 	if r == nil || r.full {
 		return nil
