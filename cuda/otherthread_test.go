@@ -46,27 +46,33 @@ const callLimit = 10 * time.Second
 // pooledSize is the size of a block that is in no slab.
 const pooledSize = 64 << 10
 
+const emptyKernel = ".version 6.0\n.target sm_50\n.address_size 64\n.visible .entry empty()\n{\n\tret;\n}\n\x00"
+
 func TestP2_a_call_that_waits_for_a_held_device_can_be_interrupted(t *testing.T) {
-	raises := interruptible(t)
-	_, dev, _ := heldDevice(t, "cuMemAllocFromPoolAsync")
-	done := make(chan error, 1)
-	go func() {
-		_, err := dev.Alloc(pooledSize)
-		done <- err
-	}()
-	select {
-	case err := <-done:
-		require.Fail(t, "the call did not wait", "%v", err)
-	case <-time.After(2 * signalSlice):
-	}
-	raises.Store(true)
-	select {
-	case err := <-done:
-		var e *driver.Error
-		require.True(t, errors.As(err, &e), "%v", err)
-		require.Equal(t, driver.Interrupted, e.Kind)
-	case <-time.After(callLimit):
-		require.Fail(t, "the call was not interrupted")
+	for function, call := range map[string]func(*Device) error{
+		"cuMemAllocFromPoolAsync": func(d *Device) error { _, err := d.Alloc(pooledSize); return err },
+		"cuModuleLoadDataEx":      func(d *Device) error { _, err := d.Load([]byte(emptyKernel)); return err },
+	} {
+		t.Run(function, func(t *testing.T) {
+			raises := interruptible(t)
+			_, dev, _ := heldDevice(t, function)
+			done := make(chan error, 1)
+			go func() { done <- call(dev) }()
+			select {
+			case err := <-done:
+				require.Fail(t, "the call did not wait", "%v", err)
+			case <-time.After(2 * signalSlice):
+			}
+			raises.Store(true)
+			select {
+			case err := <-done:
+				var e *driver.Error
+				require.True(t, errors.As(err, &e), "%v", err)
+				require.Equal(t, driver.Interrupted, e.Kind)
+			case <-time.After(callLimit):
+				require.Fail(t, "the call was not interrupted")
+			}
+		})
 	}
 }
 

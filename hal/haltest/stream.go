@@ -169,6 +169,19 @@ var streamCases = []testCase{
 		k.Sync(s)
 		k.EventDone(e, true, "all is done")
 	}},
+	{"S5_an_event_that_is_recorded_again_on_an_idle_ordered_stream_waits_for_the_default_stream", FourQueues, func(k *Kit) {
+		first, second := k.Stream(hal.StreamOptions{}), k.Stream(hal.StreamOptions{})
+		e, other := k.Event(hal.EventOptions{}), k.Event(hal.EventOptions{})
+		k.Record(first, e)
+		k.Record(first, other) // so that nothing but e refers to its record
+		k.Sync(first)
+		h := Hold(k, k.Device(0).DefaultStream()).Started()
+		k.Record(second, e)
+		k.Pending(second, "the default stream has earlier work")
+		h.Release()
+		k.Sync(second)
+		k.EventDone(e, true, "all is done")
+	}},
 	{"S5_synchronizing_the_default_stream_waits_for_ordered_streams", FourQueues, func(k *Kit) {
 		s := k.Stream(hal.StreamOptions{})
 		legacy := k.Device(0).DefaultStream()
