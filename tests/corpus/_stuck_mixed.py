@@ -119,10 +119,12 @@ def ended_thread_lock() -> None:
 def ended_thread_rlock() -> None:
     """The same with a lock that knows its owner."""
     stream, lock = hs.Stream(), threading.RLock()
-    stream.call(int)  # from here on its thread exists, which must not get the number of the next one
-    stream.synchronize()
+    # The lock knows its owner by a number that the system gives again, with the memory of the stack. No thread with
+    # a stack of the usual size gets that of a thread with a smaller one.
+    usual = threading.stack_size(256 << 10)
     other = threading.Thread(target=lock.acquire, name="ended")
     other.start()
+    threading.stack_size(usual)
     other.join()
 
     def work() -> None:
