@@ -46,7 +46,15 @@ const callLimit = 10 * time.Second
 // pooledSize is the size of a block that is in no slab.
 const pooledSize = 64 << 10
 
-const emptyKernel = ".version 6.0\n.target sm_50\n.address_size 64\n.visible .entry empty()\n{\n\tret;\n}\n\x00"
+// emptyKernel is a program as the driver takes it: text that ends with a zero byte.
+const emptyKernel = `.version 6.0
+.target sm_50
+.address_size 64
+.visible .entry empty()
+{
+	ret;
+}
+` + "\x00"
 
 func TestP2_a_call_that_waits_for_a_held_device_can_be_interrupted(t *testing.T) {
 	for function, call := range map[string]func(*Device) error{
