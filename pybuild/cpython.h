@@ -16,11 +16,9 @@ typedef struct {
     const char *doc;
 } method;
 
-enum { METH_KEYWORDS = 2, METH_NOARGS = 4, METH_O = 8, METH_FASTCALL = 128 };
+enum { METH_NOARGS = 4, METH_O = 8, METH_FASTCALL = 128 };
 
 extern object *PyCFunction_NewEx(method *m, object *self, object *module) __attribute__((weak));
-extern int PyCallable_Check(object *o) __attribute__((weak));
-extern object *PyDescr_NewMethod(void *type, method *m) __attribute__((weak));
 extern object *PyDict_GetItemString(object *d, const char *key) __attribute__((weak));
 extern object *PyDict_New(void) __attribute__((weak));
 extern int PyDict_SetItem(object *d, object *k, object *o) __attribute__((weak));
@@ -32,12 +30,8 @@ extern object *PyErr_NoMemory(void) __attribute__((weak));
 extern void PyErr_NormalizeException(object **type, object **value, object **traceback) __attribute__((weak));
 extern object *PyErr_Occurred(void) __attribute__((weak));
 extern void PyErr_WriteUnraisable(object *o) __attribute__((weak));
-extern void *PyEval_SaveThread(void) __attribute__((weak));
 extern object *PyExc_TypeError __attribute__((weak));
 extern int PyException_SetTraceback(object *exception, object *traceback) __attribute__((weak));
-extern object *PySequence_GetItem(object *list, intptr_t i) __attribute__((weak));
-extern object *PySequence_GetSlice(object *list, intptr_t from, intptr_t to) __attribute__((weak));
-extern intptr_t PySequence_Size(object *list) __attribute__((weak));
 extern int PyList_Append(object *list, object *o) __attribute__((weak));
 extern object *PyList_New(intptr_t n) __attribute__((weak));
 extern long long PyLong_AsLongLong(object *o) __attribute__((weak));
@@ -45,22 +39,15 @@ extern object *PyLong_FromLongLong(long long n) __attribute__((weak));
 extern object *PyLong_FromUnsignedLongLong(unsigned long long n) __attribute__((weak));
 extern object *PyObject_Call(object *f, object *args, object *keywords) __attribute__((weak));
 extern object *PyObject_CallFunctionObjArgs(object *f, ...) __attribute__((weak));
-extern object *PyObject_CallNoArgs(object *f) __attribute__((weak));
-extern object *PyObject_GetAttr(object *o, object *name) __attribute__((weak));
 extern object *PyTuple_GetItem(object *t, intptr_t i) __attribute__((weak));
 extern object *PyTuple_New(intptr_t n) __attribute__((weak));
 extern int PyTuple_SetItem(object *t, intptr_t i, object *o) __attribute__((weak));
 extern intptr_t PyTuple_Size(object *t) __attribute__((weak));
-extern int PyType_IsSubtype(void *a, void *b) __attribute__((weak));
 extern const char *PyUnicode_AsUTF8AndSize(object *o, intptr_t *size) __attribute__((weak));
-extern int PyUnicode_CompareWithASCIIString(object *o, const char *text) __attribute__((weak));
-extern object *PyUnicode_InternFromString(const char *text) __attribute__((weak));
 extern void Py_DecRef(object *o) __attribute__((weak));
 extern void Py_IncRef(object *o) __attribute__((weak));
 
 /* Only their addresses are used. */
-extern char PyTuple_Type[] __attribute__((weak));
-extern char PyList_Type[] __attribute__((weak));
 extern char _Py_NoneStruct[] __attribute__((weak));
 
 #define none_object ((object *)_Py_NoneStruct)

@@ -1,4 +1,4 @@
-/* The table of calls, and the loop of the threads that run them. */
+/* Python functions on streams: their table, the loop of the threads that run them, and what Python calls of it. */
 #include "dispatch.h"
 
 #include <stdlib.h>
@@ -7,10 +7,14 @@
 #include "_cgo_export.h"
 #include "caller.h"
 #include "calls.h"
+#include "sites.h"
 #include "stall.h"
 #include "unstable.h"
 
-object *halstream_hooks[HOOKS];
+/* What Python's half does, _hostfunc.py: starts a thread, takes an exception, is given back one that no call will raise,
+ * and does nothing. */
+enum { HOOK_SPAWN, HOOK_REPORT, HOOK_UNREPORTED, HOOK_NOTHING, HOOKS };
+static object *hooks[HOOKS];
 
 /* -- the table of calls -- */
 
@@ -60,8 +64,9 @@ hs_call *halstream_call_find(int64_t token)
     return c != NULL && c->token == token ? c : NULL;
 }
 
-hs_call *halstream_call_new(object *function, object *const *values, intptr_t n, object *names, int checked,
-                            uint32_t site)
+/* Makes a call of `n` values, of which the last ones have names; NULL without memory. */
+static hs_call *new_call(object *function, object *const *values, intptr_t n, object *names, int checked,
+                         uint32_t site)
 {
     hs_call *c = spare;
     if (n <= FEW && c != NULL) {
@@ -90,7 +95,8 @@ void halstream_call_keep(hs_call *c)
     kept_count++;
 }
 
-void halstream_call_free(hs_call *c)
+/* Frees a call, and lets go of what it refers to. */
+static void free_call(hs_call *c)
 {
     if (c == NULL) return;
     uint32_t at = slot_of(c->token);
@@ -135,7 +141,7 @@ void halstream_calls_release(const uint64_t *tokens, size_t count)
 void halstream_calls_released(void)
 {
     while (released.count > 0) /* finalizers may release more, and free these */
-        halstream_call_free(halstream_call_find((int64_t)released.tokens[--released.count]));
+        free_call(halstream_call_find((int64_t)released.tokens[--released.count]));
 }
 
 /* -- threads -- */
@@ -160,31 +166,11 @@ typedef struct {
     int64_t number;
 } outcome;
 
-/* For a CPython whose PyObject_Vectorcall was not found. */
-static object *call_slowly(hs_call *c, intptr_t positional)
-{
-    object *keywords = NULL, *result = NULL, *args = PyTuple_New(positional);
-    for (intptr_t i = 0; args != NULL && i < positional; i++) {
-        Py_IncRef(c->values[i + 1]);
-        PyTuple_SetItem(args, i, c->values[i + 1]);
-    }
-    if (args != NULL && c->names != NULL) {
-        keywords = PyDict_New();
-        for (intptr_t i = positional; keywords != NULL && i < (intptr_t)c->count; i++)
-            PyDict_SetItem(keywords, PyTuple_GetItem(c->names, i - positional), c->values[i + 1]);
-    }
-    if (args != NULL && !PyErr_Occurred()) result = PyObject_Call(c->function, args, keywords);
-    if (args != NULL) Py_DecRef(args);
-    if (keywords != NULL) Py_DecRef(keywords);
-    return result;
-}
-
 static object *perform(hs_call *c)
 {
     if (c->function == NULL) return none();
     intptr_t positional = c->count;
     if (c->names != NULL) positional -= PyTuple_Size(c->names);
-    if (!halstream_unstable.vectorcall) return call_slowly(c, positional);
     const size_t offset = (size_t)1 << (8 * sizeof(size_t) - 1); /* PY_VECTORCALL_ARGUMENTS_OFFSET */
     void *const *values = (void *const *)(c->values + 1);
     return halstream_unstable.vectorcall(c->function, values, (size_t)positional | offset, c->names);
@@ -200,7 +186,7 @@ static object *report(hs_call *c, int64_t number)
     if (traceback != NULL) PyException_SetTraceback(value, traceback);
     object *function = c->function != NULL ? c->function : none_object;
     object *n = PyLong_FromLongLong(c->checked ? number : 0);
-    object *text = PyObject_CallFunctionObjArgs(halstream_hooks[HOOK_REPORT], n, function, value, NULL);
+    object *text = PyObject_CallFunctionObjArgs(hooks[HOOK_REPORT], n, function, value, NULL);
     if (text == NULL) PyErr_WriteUnraisable(function);
     if (n != NULL) Py_DecRef(n);
     if (type != NULL) Py_DecRef(type);
@@ -212,9 +198,9 @@ static object *report(hs_call *c, int64_t number)
 static void call_hook(int which, int64_t number)
 {
     object *n = number ? PyLong_FromLongLong(number) : NULL;
-    object *result = PyObject_CallFunctionObjArgs(halstream_hooks[which], n, NULL);
+    object *result = PyObject_CallFunctionObjArgs(hooks[which], n, NULL);
     if (n != NULL) Py_DecRef(n);
-    if (result == NULL) PyErr_WriteUnraisable(halstream_hooks[which]);
+    if (result == NULL) PyErr_WriteUnraisable(hooks[which]);
     else Py_DecRef(result);
 }
 
@@ -233,7 +219,7 @@ static outcome run(runner *r, hs_call *c)
         out.text = report(c, out.number);
     }
     r->call = NULL;
-    if (!c->kept) halstream_call_free(c);
+    if (!c->kept) free_call(c);
     halstream_self.inside = 0;
     return out;
 }
@@ -242,7 +228,7 @@ static outcome run(runner *r, hs_call *c)
 static void drop(int64_t token)
 {
     if (token & 1) call_hook(HOOK_UNREPORTED, token);
-    else halstream_call_free(halstream_call_find(token));
+    else free_call(halstream_call_find(token));
 }
 
 /* What a thread of Python's does until it is told to end. */
@@ -387,13 +373,31 @@ static object *site_of(object *self, object *token)
     return PyErr_Occurred() ? NULL : PyLong_FromLongLong(c != NULL ? c->site : 0);
 }
 
+/* Makes a call: (function or None, arguments, keywords' names, checked). Returns its token. */
+static object *task(object *self, object *const *v, intptr_t n)
+{
+    (void)self;
+    if (n != 4) return PyErr_Format(PyExc_TypeError, "task takes 4 arguments (%zd given)", n);
+    intptr_t count = PyTuple_Size(v[1]);
+    long long checked = PyLong_AsLongLong(v[3]);
+    if (count < 0 || PyErr_Occurred()) return NULL;
+    object **values = malloc((size_t)(count + 1) * sizeof *values);
+    if (values == NULL) return PyErr_NoMemory();
+    for (intptr_t i = 0; i < count; i++) values[i] = PyTuple_GetItem(v[1], i);
+    object *names = PyTuple_Size(v[2]) > 0 ? v[2] : NULL, *function = v[0] == none_object ? NULL : v[0];
+    uint32_t site = function != NULL ? halstream_here() : 0;
+    hs_call *c = new_call(function, values, count, names, checked != 0, site);
+    free(values);
+    return c != NULL ? PyLong_FromLongLong(c->token) : PyErr_NoMemory();
+}
+
 /* Frees a call that no stream has taken. */
 static object *discard(object *self, object *token)
 {
     (void)self;
     hs_call *c = given(token);
     if (PyErr_Occurred()) return NULL;
-    halstream_call_free(c);
+    free_call(c);
     return none();
 }
 
@@ -411,7 +415,8 @@ static object *kept(object *self, object *unused)
     return PyLong_FromLongLong(kept_count);
 }
 
-method halstream_dispatch_functions[] = {
+static method functions[] = {
+    {"task", task, METH_FASTCALL, NULL},
     {"dispatch", dispatch, METH_NOARGS, NULL},
     {"running", running, METH_NOARGS, NULL},
     {"pending", pending, METH_NOARGS, NULL},
@@ -422,3 +427,27 @@ method halstream_dispatch_functions[] = {
     {"discard", discard, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };
+
+static const char *const names_of_hooks[HOOKS] = {"spawn", "report", "unreported", "nothing"};
+
+int halstream_dispatch_install(uint64_t hooks_table)
+{
+    object *table = (object *)(uintptr_t)hooks_table;
+    if (!PyCFunction_NewEx) return 0;
+    for (int i = 0; i < HOOKS; i++) {
+        object *hook = PyDict_GetItemString(table, names_of_hooks[i]);
+        if (hook == NULL) {
+            PyErr_Format(PyExc_TypeError, "there is no %s", names_of_hooks[i]);
+            return -1;
+        }
+        Py_IncRef(hook);
+        if (hooks[i] != NULL) Py_DecRef(hooks[i]);
+        hooks[i] = hook;
+    }
+    for (method *m = functions; m->name != NULL; m++) {
+        object *f = PyCFunction_NewEx(m, NULL, NULL);
+        if (f == NULL || PyDict_SetItemString(table, m->name, f) < 0) return -1;
+        Py_DecRef(f);
+    }
+    return 0;
+}

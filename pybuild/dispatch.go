@@ -6,12 +6,10 @@ package pybuild
 import "C"
 
 import (
-	"halstream/bindings/python"
 	"halstream/hal"
 )
 
-// The functions of this file are called by dispatch.c and enqueue.c, with
-// Python's lock held.
+// The functions of this file are called by dispatch.c, with Python's lock held.
 
 // idleNS is how many nanoseconds a thread without a function waits before it ends, unless it is the only one.
 const idleNS = 2_000_000_000
@@ -51,19 +49,6 @@ func halstreamHostNext(ended C.int, number int64, failure *C.char) int64 {
 	}
 	return int64(task.Token)<<C.HOST_SHIFT | truth(task.Spawn)*C.HOST_SPAWN | truth(task.Drop)*C.HOST_DROP |
 		truth(unreported)*C.HOST_UNREPORTED | truth(task.End)*C.HOST_END
-}
-
-// halstreamHostFunc enqueues a function, and returns 0 if it did not, as the call needs what only
-// StreamCall does.
-//
-//export halstreamHostFunc
-func halstreamHostFunc(id, token int64) C.int {
-	t := caller()
-	s, ok := find(id).(*hal.Stream) // a per-thread default stream is another one on each thread
-	if !ok || python.Over() || s.BlocksHost() || python.WantsStacks() {
-		return 0 // the innermost frame of a call's position is the package's own
-	}
-	return C.int(truth(s.HostFunc(t, uint64(token)) == nil))
 }
 
 // DispatchInstall puts the functions of dispatch.c for Python into a dictionary,

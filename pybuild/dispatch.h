@@ -26,26 +26,13 @@ typedef struct hs_call {
     object *values[];       /* the first is free for PY_VECTORCALL_ARGUMENTS_OFFSET */
 } hs_call;
 
-/* Makes a call of `n` values, of which the last ones have names; NULL without memory. */
-hs_call *halstream_call_new(object *function, object *const *values, intptr_t n, object *names, int checked,
-                            uint32_t site);
 /* The call with a token, NULL if it has ended. */
 hs_call *halstream_call_find(int64_t token);
 /* Marks a call as kept by a graph, if it is one. */
 void halstream_call_keep(hs_call *c);
-/* Frees a call, and lets go of what it refers to. */
-void halstream_call_free(hs_call *c);
 /* Takes note of calls that a graph has kept, and nothing uses any more; halstream_calls_released of calls.h frees
  * them. */
 void halstream_calls_release(const uint64_t *tokens, size_t count);
-
-/* What Python's half does, _hostfunc.py: starts a thread, takes an exception, is given back one that no call will
- * raise, does nothing, and enqueues what C does not. */
-enum { HOOK_SPAWN, HOOK_REPORT, HOOK_UNREPORTED, HOOK_NOTHING, HOOK_CALL, HOOK_CHECKED, HOOK_MANY, HOOKS };
-extern object *halstream_hooks[HOOKS];
-
-/* Functions of dispatch.c for Python. */
-extern method halstream_dispatch_functions[];
 
 /* Puts the functions for Python into a dictionary and keeps those of Python's that
  * it holds; see _hostfunc.py. Returns 0, or -1 with an exception set. */

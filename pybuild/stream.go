@@ -6,6 +6,9 @@ package pybuild
 import "C"
 
 import (
+	"strconv"
+	"strings"
+
 	"halstream/bindings"
 	"halstream/bindings/python"
 	"halstream/hal"
@@ -176,6 +179,27 @@ func StreamCall(id, token int64) (zero int64, err error) {
 		return 0, err
 	}
 	return enqueued(t, s, s.HostFunc(t, uint64(token)))
+}
+
+// StreamCallMany enqueues functions, whose tokens are separated by spaces, before another thread of Python's can enqueue
+// one, and returns how many it enqueued: where these are not all, StreamCall says what is wrong with the next one.
+func StreamCallMany(id int64, tokens string) (n int64, err error) {
+	return onStream(id, "call", func(t *hal.Thread, s *hal.Stream) (n int64, err error) {
+		if s.BlocksHost() {
+			return 0, nil // each call returns when the function has run
+		}
+		for _, text := range strings.Fields(tokens) {
+			token, err := strconv.ParseUint(text, 10, 64)
+			if err != nil {
+				return n, err
+			}
+			if s.HostFunc(t, token) != nil {
+				break
+			}
+			n++
+		}
+		return n, nil
+	})
 }
 
 // StreamQuery returns 1 if all work is done.

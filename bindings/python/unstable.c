@@ -5,8 +5,6 @@
 
 halstream_unstable_functions halstream_unstable;
 
-extern void *PyType_Type[] __attribute__((weak)); /* a type object, and the type of itself */
-
 __attribute__((constructor)) static void find(void)
 {
     halstream_unstable_functions *u = &halstream_unstable;
@@ -17,8 +15,4 @@ __attribute__((constructor)) static void find(void)
     *(void **)&u->thread_state = dlsym(RTLD_DEFAULT, "PyThreadState_GetUnchecked");
     if (!u->thread_state) *(void **)&u->thread_state = dlsym(RTLD_DEFAULT, "_PyThreadState_UncheckedGet");
     *(void **)&u->vectorcall = dlsym(RTLD_DEFAULT, "PyObject_Vectorcall");
-    /* The second word, and the fourth in a free-threaded CPython. */
-    void **type = PyType_Type;
-    u->type_at = 1;
-    if (type && type[1] != type && type[3] == type) u->type_at = 3;
 }

@@ -1,8 +1,7 @@
-"""Python functions on streams: what pybuild/dispatch.c does not do itself.
+"""Python functions on streams: how they are enqueued, the threads that run them, and what becomes of their errors.
 
-A stream carries a token, never a Python object. The extension has the table of
-functions and the loop of the threads that run them, and calls back for what is
-rare: errors, new threads, and calls whose arguments have to be looked at.
+A stream carries a token, never a Python object. The extension has the table of functions and the loop of the threads
+that run them (pybuild/dispatch.c), and calls back for errors and new threads.
 """
 
 from __future__ import annotations
@@ -11,10 +10,9 @@ import atexit
 import functools
 import itertools
 import sys
-import weakref
 from collections.abc import Callable, Iterable
-from types import MappingProxyType, SimpleNamespace
-from typing import TYPE_CHECKING, Any, Final
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 from .. import _native, _sites
 from .._errors import ForkError, HalError
@@ -33,29 +31,15 @@ refused = ""
 _raised: dict[int, BaseException] = _native.checked
 _stream_call = _native.raw("stream_call")
 _stream_call_on = _native.raw("stream_call_on")
+_stream_call_many = _native.raw("stream_call_many")
 _started = False
-# The functions of dispatch.c and enqueue.c, once the extension is loaded; see connect.
+# The functions of dispatch.c, once the extension is loaded; see connect.
 _c: Any = None
 _names = itertools.count(1)
 
 # Set by set_arguments: turns arrays among the arguments into what the function gets,
 # and says what memory they are.
 arguments: Callable[[tuple[Any, ...], dict[str, Any]], tuple[tuple[Any, ...], dict[str, Any], str]] | None = None
-# The types of arguments for which it must be asked.
-special: tuple[type, ...] = ()
-
-# The class whose methods the extension replaces by its own, and those methods as Python has them;
-# see set_stream_class.
-_stream_class: type | None = None
-_methods: MappingProxyType[str, Any] = MappingProxyType({})
-# The parameters of those methods.
-_SIGNATURES: Final = MappingProxyType(
-    {
-        "call": "function, /, *args, reads=None, writes=None, **kwargs",
-        "call_checked": "function, /, *args, reads=None, writes=None, **kwargs",
-        "call_many": "calls, /",
-    }
-)
 
 # Set while a sanitizer is on: is given what functions on streams work on.
 keep: Callable[[Any], None] | None = None
@@ -67,31 +51,18 @@ noted: set[int] | None = None
 look: Callable[..., tuple[str, Callable[[str, int], None] | None]] | None = None
 
 
-def set_stream_class(cls: type) -> None:
-    """Let the extension's methods take the place of those of `cls` when the extension is loaded."""
-    global _stream_class, _methods
-    # Looked up now: threads that load the extension at the same time may replace them more than once.
-    _stream_class = cls
-    _methods = MappingProxyType({name: vars(cls)[name] for name in _SIGNATURES})
-
-
 def set_arguments(
-    function: Callable[[tuple[Any, ...], dict[str, Any]], tuple[tuple[Any, ...], dict[str, Any], str]], *types: type
+    function: Callable[[tuple[Any, ...], dict[str, Any]], tuple[tuple[Any, ...], dict[str, Any], str]],
 ) -> None:
-    """Have `function` look at the arguments of calls among which there are objects of `types`."""
-    global arguments, special
-    # What a proxy refers to may be one of them.
-    arguments, special = function, (*types, weakref.ProxyType, weakref.CallableProxyType)
-    if _c is not None:
-        _c.set_special(special)
+    """Have `function` look at the arguments of calls."""
+    global arguments
+    arguments = function
 
 
 def set_look(function: Callable[..., tuple[str, Callable[[str, int], None] | None]] | None) -> None:
     """Have every function that is enqueued looked at by `function`, None for no more."""
     global look
     look = function
-    if _c is not None:
-        _c.set_inspected(int(function is not None))
 
 
 def submit(
@@ -155,7 +126,7 @@ def submit_many(stream: Stream, calls: Iterable[Any]) -> None:
     HalError
         If the stream takes no more work: it is closed, or its device is lost.
     """
-    given = []
+    given: list[tuple[Any, tuple[Any, ...], dict[str, Any], str, bool]] = []
     for index, one in enumerate(calls):
         function, *args = (one,) if callable(one) or not isinstance(one, tuple) or not one else one
         if not callable(function):
@@ -163,11 +134,32 @@ def submit_many(stream: Stream, calls: Iterable[Any]) -> None:
                 f"call_many() takes functions and tuples of a function and its arguments, not {type(one).__name__} "
                 f"(element {index}); nothing was enqueued"
             )
-        arrays: tuple[tuple[Any, ...], dict[str, Any], str] = (tuple(args), {}, "")
-        given.append((function, arrays if arguments is None or not args else arguments(tuple(args), {})))
-    for function, (args_, kwargs, account) in given:
+        values, account = tuple(args), ""
+        kwargs: dict[str, Any] = {}
+        if args and arguments is not None:
+            values, kwargs, account = arguments(values, kwargs)
         said = declared(function, None, None)
-        enqueue(stream, function, args_, kwargs, False, account if said is None else said, said is not None)
+        given.append((function, values, kwargs, account if said is None else said, said is not None))
+    if look is None and not any(account or complete for _, _, _, account, complete in given):
+        del given[: _enqueue_plain(stream, given)]
+    for function, values, kwargs, account, complete in given:
+        enqueue(stream, function, values, kwargs, False, account, complete)
+
+
+def _enqueue_plain(stream: Stream, calls: list[tuple[Any, tuple[Any, ...], dict[str, Any], str, bool]]) -> int:
+    """Enqueue functions that work on nothing the runtime knows in one step; return how many the stream took."""
+    if not _started:
+        _start()
+    tokens = [_c.task(function, values, (), 0) for function, values, _, _, _ in calls]
+    taken = 0
+    try:
+        taken = _stream_call_many(stream._id, " ".join(map(str, tokens)))
+    except RuntimeError as exc:
+        raise stream._fail(exc, "call") from None
+    finally:
+        for token in tokens[taken:]:
+            _c.discard(token)
+    return taken
 
 
 def enqueue(
@@ -280,39 +272,25 @@ def _start() -> None:
             operation="call",
         )
     _started = True
-    _c.set_started(1)
 
 
 def connect() -> None:
-    """Exchange functions with the extension, whose methods take the place of those of streams."""
+    """Exchange functions with the extension."""
     global _c
-    if _stream_class is None:
-        return  # no stream exists
     table: dict[str, Any] = {
-        "class": _stream_class,
         "spawn": _thread,
         "report": _report_number,
         "unreported": _report_unraised,
         "nothing": _nothing,
     }
-    for name, signature in _SIGNATURES.items():
-        table[f"slow_{name}"] = _methods[name]
-        table[f"doc_{name}"] = f"{name}($self, {signature})\n--\n\n{_methods[name].__doc__}"
     _native.dispatch_install(id(table))
-    for name in _SIGNATURES:
-        setattr(_stream_class, name, table[name])
     _c = SimpleNamespace(**table)
-    _c.set_special(special)
-    _c.set_declared(Declared)
-    _c.set_inspected(int(look is not None))
 
 
 def restart() -> None:
     """Forget the dispatchers: the backend was changed, which sends them away."""
     global _started
     _started = False
-    if _c is not None:
-        _c.set_started(0)
     _report_raised()
 
 

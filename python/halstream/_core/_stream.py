@@ -810,7 +810,6 @@ class Stream(Base, StreamAwaits):
 
 
 Device._stream_class = Stream
-_hostfunc.set_stream_class(Stream)
 
 
 def native_address(function: Any) -> int | None:

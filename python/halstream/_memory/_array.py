@@ -369,4 +369,4 @@ def _argument(value: Any, ranges: list[str]) -> Any:
     return value
 
 
-_hostfunc.set_arguments(_arguments, Array, np.ndarray)
+_hostfunc.set_arguments(_arguments)

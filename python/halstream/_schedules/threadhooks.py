@@ -17,7 +17,7 @@ from typing import Any
 
 from .. import _native, _sites
 from .._checks import tracked
-from .._core import _awaiting, _hostfunc
+from .._core import _awaiting
 from .._core._device import Device
 from .._core._event import Event
 from .._core._stream import Stream
@@ -223,8 +223,6 @@ def install(text: str) -> Control:
     if active.control is not None:
         raise ScheduleError("host threads take turns already: a run with threads cannot begin inside another one")
     control = Control(text)
-    if _hostfunc._c is None:
-        _hostfunc.connect()  # it replaces methods of streams
     for owner, names in _CALLS:
         for name in names:
             _replace(owner, name, _with_point(getattr(owner, name)))
