@@ -34,7 +34,7 @@ from buildsupport.target import ABI3, defines, goos  # noqa: E402
 WORK = ROOT / "build" / os.environ.get("HALSTREAM_WORK", "_go")
 OUTPUT = WORK / "_halstream.abi3.so"
 #: What bindings/constants writes -> where it is in the package.
-GENERATED = {"_constants.py": "_native", "_ascendcl.py": "acl"}
+GENERATED = {"_constants.py": "_native", "_record_types.py": "", "_ascendcl.py": "acl"}
 SUPPORT = ROOT / "buildsupport"
 
 

@@ -29,7 +29,7 @@ HEAD = r"""
 #include "halstream.h"
 #include "sites.h"
 
-/* Keep in step with errorPrefix and errorRecord in pybuild/records.go. */
+/* Keep in step with records.ErrorPrefix of bindings, and with errorRecord in pybuild/records.go. */
 static PyObject *refused(void)
 {
     PyErr_SetString(PyExc_RuntimeError,

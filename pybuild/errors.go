@@ -5,6 +5,7 @@ import (
 	"os"
 
 	"halstream/bindings/python"
+	"halstream/bindings/records"
 	"halstream/hal"
 	"halstream/hal/driver"
 )
@@ -16,7 +17,7 @@ type flatError struct{ text string }
 
 func (e *flatError) Error() string { return e.text }
 
-// raise gives an error the form that Python reads: errorPrefix and an errorRecord.
+// raise gives an error the form that Python reads: records.ErrorPrefix and an errorRecord.
 func raise(err error) error {
 	if err == nil {
 		return nil
@@ -34,7 +35,7 @@ func raise(err error) error {
 	if e.Kind == driver.DeviceLost && rt != nil {
 		rt.NoteLossesReported() // Python raises it
 	}
-	return &flatError{errorPrefix + encode(errorRecord{e.Kind.String(), e.Code, e.Op, e.Token, e.Text + python.LineOf(e)})}
+	return &flatError{records.ErrorPrefix + encode(errorRecord{e.Kind.String(), e.Code, e.Op, e.Token, e.Text + python.LineOf(e)})}
 }
 
 // guard turns a panic with an Error of the runtime (there is one: no id is left)

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"halstream/bindings"
+	"halstream/bindings/records"
 	"halstream/hal/driver"
 )
 
@@ -20,7 +21,7 @@ func TestErrorsHaveTheFormThatPythonReads(t *testing.T) {
 	id := insert("x")
 	remove(id)
 	closed := unknown(id, "query", "stream")
-	text, found := strings.CutPrefix(closed.Error(), errorPrefix)
+	text, found := strings.CutPrefix(closed.Error(), records.ErrorPrefix)
 	require.True(t, found)
 	var record errorRecord
 	require.NoError(t, json.Unmarshal([]byte(text), &record))

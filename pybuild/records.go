@@ -7,14 +7,8 @@ import (
 	"halstream/bindings/records"
 )
 
-// Everything that crosses the boundary to Python as more than a number or a plain
-// text is JSON. The structs of this file, and those of bindings/records, are its records; the same records are in
-// python/halstream/_records.py, and tests/process/test_records.py compares both.
-
-// errorPrefix begins the text of every error that the runtime reports; an
-// errorRecord follows. The same prefix is in buildsupport/pybindgen.py, where C
-// writes the error of a forked process.
-const errorPrefix = "halstream error: "
+// Everything that crosses the boundary to Python as more than a number or a plain text is JSON. The structs of this file,
+// and those of bindings/records, are its records; the build makes classes of Python of them: see bindings/constants.
 
 // errorRecord is an error.
 type errorRecord struct {
@@ -127,7 +121,7 @@ type accessRecord struct {
 	Size     uint64 `json:"size"`    // bytes that a copy or a fill moves, 0 where it is not known
 	// Operation is the name that the program has given it, "" without one.
 	Operation string `json:"operation"`
-	// Node is the node of a launch, or of a graph that was built without a capture; nil for others.
+	// Node is the node of a launch, or of a graph that was built without a capture; none for others.
 	Node *graphNodeRecord `json:"node"`
 }
 
@@ -183,12 +177,11 @@ type fixRecord struct {
 	After   bool      `json:"after"`
 }
 
-// nearbyRecord is operations around others: those of each list as indices of Operations, and
-// how many operations of the run came before each of these.
+// nearbyRecord is operations around others.
 type nearbyRecord struct {
 	Operations []records.Operation `json:"operations"`
-	Places     []int               `json:"places"`
-	Around     [][]int             `json:"around"`
+	Places     []int               `json:"places"` // how many operations of the run came before each of them
+	Around     [][]int             `json:"around"` // for each list that was asked for, indices of operations
 }
 
 // checkRecord counts what the checker has seen and what it keeps.

@@ -20,6 +20,7 @@ GENERATED = {
     Path("python/halstream/_halstream.pyi"),
     Path("python/halstream/_native/_constants.py"),
     Path("python/halstream/acl/_ascendcl.py"),
+    Path("python/halstream/_record_types.py"),
     Path("python/halstream/_native/_functions.pyi"),
 }
 

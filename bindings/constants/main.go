@@ -1,5 +1,6 @@
-// Constants writes what Python has to know of the core, and of AscendCL, as modules into a folder: _constants.py and
-// _ascendcl.py. The build runs it in the root of the tree; its output is in no commit.
+// Constants writes what Python has to know of the core, of the records that it hands over, and of AscendCL, as modules
+// into a folder: _constants.py, _record_types.py and _ascendcl.py. The build runs it in the root of the tree; its output
+// is in no commit.
 package main
 
 import (
@@ -119,6 +120,7 @@ func main() {
 		os.Exit(2)
 	}
 	err := errors.Join(writeFile(filepath.Join(os.Args[1], "_constants.py"), writeConstants),
+		writeFile(filepath.Join(os.Args[1], "_record_types.py"), writeRecords),
 		writeFile(filepath.Join(os.Args[1], "_ascendcl.py"), writeAscendCL))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "constants:", err)

@@ -1,8 +1,12 @@
-// Package records has the forms in which several ways into the core write what it has seen, in JSON. The records of
-// the same names are in python/halstream/_records.py, and tests/process/test_records.py compares both.
+// Package records has the forms in which several ways into the core write what it has seen, in JSON. The build makes
+// classes of Python of them: see bindings/constants.
 package records
 
 import "halstream/hal"
+
+// ErrorPrefix begins the text of every error that the runtime reports; the record of an error follows. The same prefix is
+// in buildsupport/pybindgen.py, where C writes the error of a forked process.
+const ErrorPrefix = "halstream error: "
 
 // Range is a range of memory.
 type Range struct {
