@@ -410,7 +410,7 @@ func (s *Stream) Fence(tag driver.Tag) uint64 {
 
 // Keep implements driver.VendorStream. If the library refuses the fence event, Reached becomes true later than it could.
 func (s *Stream) Keep() {
-	const doing = "keep place"
+	const doing = "make a fence"
 	if s.begin(doing) != nil {
 		return
 	}

@@ -44,16 +44,16 @@ type Device struct {
 	spares      spareStreams
 	// The addresses of blocks that were allocated here and freed since. Memory of other libraries may lie between
 	// them, in the same mapping of the driver.
-	freed   addrmap.Ranges
-	sizes   sync.Map // of the blocks in use, by address
-	plain   sync.Map // addresses of blocks, and of slabs to be freed, that are of no pool
-	pooled  addrmap.Ranges
-	slabs   slabs
-	staged  vendor.Staged
-	unfreed unfreed
-	calling atomic.Int64 // functions of the program that run and hold their streams
-	modules modules
-	endings endings
+	freed    addrmap.Ranges
+	sizes    sync.Map // of the blocks in use, by address
+	plain    sync.Map // addresses of blocks, and of slabs to be freed, that are of no pool
+	pooled   addrmap.Ranges
+	slabs    slabs
+	staged   vendor.Staged
+	unfreed  unfreed
+	calling  atomic.Int64 // functions of the program that run and hold their streams
+	modules  modules
+	launches pendingLaunches
 
 	callsElsewhere atomic.Int64 // calls of the driver that another thread makes
 }
@@ -75,7 +75,7 @@ func (c deviceCalls) Enter() vendor.Context {
 // DropBlocked drops the operations that need the host, and ends the launches of graphs.
 func (c deviceCalls) DropBlocked() {
 	c.d.drv.poller.dropBlockers(c.d)
-	c.d.endings.endAll()
+	c.d.launches.endAll()
 }
 
 // usable refuses calls on a device that was lost, and starts one that was not used.
@@ -1212,7 +1212,7 @@ func (d *Device) NewStream(o driver.StreamOptions) (driver.Stream, error) {
 // add lists a stream of the device.
 func (d *Device) add(s *Stream) *Stream {
 	s.dev = d
-	s.Init(&d.Device, func() { d.endings.collect(s) })
+	s.Init(&d.Device, func() { d.launches.collect(s) })
 	d.streams.Add(s)
 	return s
 }

@@ -147,7 +147,7 @@ func (d *Driver) Close() {
 			// The poller runs no blocker any more: a stream that reached one
 			// would stay there, and freeing pinned memory waits for all streams.
 			d.poller.dropBlockers(dev)
-			dev.endings.endAll()
+			dev.launches.endAll()
 		}
 	}
 	d.poller.asks.Wait() // for a call of the driver, which the streams may have held up

@@ -514,7 +514,7 @@ func (w *wholeGraph) launch(s *Stream, l driver.GraphLaunch) error {
 	if err := w.enqueue(s); err != nil {
 		return err
 	}
-	w.dev.endings.add(s, w.last, l)
+	w.dev.launches.add(s, w.last, l)
 	return nil
 }
 
@@ -537,7 +537,7 @@ func (w *wholeGraph) enqueue(s *Stream) error {
 // destroyed behind them.
 func (w *wholeGraph) close() {
 	if w.lastOn != nil {
-		w.dev.endings.add(w.lastOn, w.last, w)
+		w.dev.launches.add(w.lastOn, w.last, w)
 		return
 	}
 	w.End()

@@ -363,7 +363,7 @@ func (s *Stream) countOne() {
 // pointOfBorrowed returns a point behind all work of the stream, nil if the driver refuses it. A
 // capture has no work that could be pending: it makes no fence event.
 func (s *Stream) pointOfBorrowed() *vendor.Fence {
-	const doing = "keep place"
+	const doing = "make a fence"
 	d := s.dev
 	seq := s.Last()
 	m, err := d.newFenceEvent(eventDisableTiming, doing)
@@ -559,7 +559,7 @@ func (s *Stream) Fence(tag driver.Tag) uint64 {
 // captures: a query of the fence event would break that capture.
 func (s *Stream) Keep() {
 	d := s.dev
-	if s.h == legacyHandle || d.usable("keep place") != nil || s.endWithoutHandle() != nil {
+	if s.h == legacyHandle || d.usable("make a fence") != nil || s.endWithoutHandle() != nil {
 		return
 	}
 	if !s.enter() {
@@ -570,12 +570,12 @@ func (s *Stream) Keep() {
 	if !s.mayKeep() {
 		return
 	}
-	m, err := d.newFenceEvent(eventDisableTiming, "keep place")
+	m, err := d.newFenceEvent(eventDisableTiming, "make a fence")
 	if err != nil {
 		return
 	}
 	var captured C.int
-	if d.check(C.hs_record_behind(d.ctx(), C.CUevent(m.Event), s.h, &captured), "keep place") != nil || captured != 0 {
+	if d.check(C.hs_record_behind(d.ctx(), C.CUevent(m.Event), s.h, &captured), "make a fence") != nil || captured != 0 {
 		m.Release()
 		return
 	}

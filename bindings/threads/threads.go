@@ -41,7 +41,7 @@ func (l *Table[T]) Enter(t *T) (number uint32, ended []*T) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for n := uint32(C.halstream_next_ended()); n != 0; n = uint32(C.halstream_next_ended()) {
-		ended = append(ended, l.place(n).Swap(nil))
+		ended = append(ended, l.slot(n).Swap(nil))
 		l.free = append(l.free, n)
 	}
 	if n := len(l.free); n > 0 {
@@ -56,17 +56,17 @@ func (l *Table[T]) Enter(t *T) (number uint32, ended []*T) {
 			chunk.Store(new([chunkSize]atomic.Pointer[T]))
 		}
 	}
-	l.place(number).Store(t)
+	l.slot(number).Store(t)
 	C.halstream_watch_end(C.uint32_t(number))
 	return number, ended
 }
 
-func (l *Table[T]) place(number uint32) *atomic.Pointer[T] {
+func (l *Table[T]) slot(number uint32) *atomic.Pointer[T] {
 	return &l.chunks[number>>chunkBits].Load()[number&(chunkSize-1)]
 }
 
 // At returns what is kept of the thread with a number that was given and not taken back.
-func (l *Table[T]) At(number uint32) *T { return l.place(number).Load() }
+func (l *Table[T]) At(number uint32) *T { return l.slot(number).Load() }
 
 // All returns what is kept of the threads, with their numbers. Threads may come and go meanwhile.
 func (l *Table[T]) All() iter.Seq2[uint32, *T] {

@@ -6,24 +6,24 @@ import (
 	"sync/atomic"
 )
 
-// endings are launches of the driver's graphs that have not ended as far as is known, and
+// pendingLaunches are launches of the driver's graphs that have not ended as far as is known, and
 // executables of the driver that are destroyed then. Only these wait for the end, so no call of the
 // driver asks for it.
-type endings struct {
+type pendingLaunches struct {
 	streams atomic.Int64 // that have such launches
 	mu      sync.Mutex
-	queues  map[*Stream]*endingQueue
-	spare   *endingQueue
+	queues  map[*Stream]*launchQueue
+	spare   *launchQueue
 }
 
-// endingQueue are the launches on one stream, in its order.
-type endingQueue struct {
-	list []ending
+// launchQueue are the launches on one stream, in its order.
+type launchQueue struct {
+	list []pendingLaunch
 	head int // how many of the list have ended
 }
 
-// ending is launches that end when the stream has done an operation.
-type ending struct {
+// pendingLaunch is launches that end when the stream has done an operation.
+type pendingLaunch struct {
 	seq   uint64
 	count int
 	l     completionListener
@@ -38,15 +38,15 @@ type completionListener interface {
 // add adds a launch that ends when s has done the operation with a sequence number. Launches in a row that are the same one to
 // the caller end with the last of them: a program that launches a graph over and over before it waits
 // has one entry.
-func (p *endings) add(s *Stream, seq uint64, l completionListener) {
+func (p *pendingLaunches) add(s *Stream, seq uint64, l completionListener) {
 	p.mu.Lock()
 	q := p.queues[s]
 	if q == nil {
 		if p.queues == nil {
-			p.queues = map[*Stream]*endingQueue{}
+			p.queues = map[*Stream]*launchQueue{}
 		}
 		if q = p.spare; q == nil {
-			q = &endingQueue{}
+			q = &launchQueue{}
 		}
 		p.spare = nil
 		p.queues[s] = q
@@ -56,7 +56,7 @@ func (p *endings) add(s *Stream, seq uint64, l completionListener) {
 		q.list[n-1].count++
 		q.list[n-1].seq = max(q.list[n-1].seq, seq)
 	} else {
-		q.list = append(q.list, ending{seq, 1, l})
+		q.list = append(q.list, pendingLaunch{seq, 1, l})
 	}
 	p.mu.Unlock()
 	if s.Reached(seq) { // before it was in the list, or the device is lost
@@ -65,7 +65,7 @@ func (p *endings) add(s *Stream, seq uint64, l completionListener) {
 }
 
 // collect ends the launches on s that are known to be done. It is called where the stream has got further.
-func (p *endings) collect(s *Stream) {
+func (p *pendingLaunches) collect(s *Stream) {
 	if p.streams.Load() == 0 {
 		return
 	}
@@ -104,7 +104,7 @@ func (p *endings) collect(s *Stream) {
 // mostEnded is how many launches that have ended a queue may hold beside as many that have not.
 const mostEnded = 64
 
-func (e *ending) end() {
+func (e *pendingLaunch) end() {
 	for range e.count {
 		e.l.End()
 	}
@@ -112,7 +112,7 @@ func (e *ending) end() {
 
 // endAll ends all launches: the device was lost, or is closed. The driver would wait for the work of an
 // executable that is still pending; it releases that one with the context.
-func (p *endings) endAll() {
+func (p *pendingLaunches) endAll() {
 	p.mu.Lock()
 	queues := p.queues
 	p.queues = nil

@@ -43,9 +43,9 @@ func filling(t *testing.T, dev *Device, count int) driver.Executable {
 
 // entries returns how many entries a device has for the launches on a stream.
 func entries(dev *Device, s driver.Stream) int {
-	dev.endings.mu.Lock()
-	defer dev.endings.mu.Unlock()
-	if q := dev.endings.queues[s.(*Stream)]; q != nil {
+	dev.launches.mu.Lock()
+	defer dev.launches.mu.Unlock()
+	if q := dev.launches.queues[s.(*Stream)]; q != nil {
 		return len(q.list) - q.head
 	}
 	return 0
@@ -111,9 +111,9 @@ func TestG6_launches_that_have_ended_are_forgotten_while_others_are_pending(t *t
 		require.NoError(t, x.Launch(s, &b)) // behind the point: the list is never empty
 		require.True(t, p.Wait(int64(10*time.Second)))
 	}
-	dev.endings.mu.Lock()
-	room := len(dev.endings.queues[s.(*Stream)].list)
-	dev.endings.mu.Unlock()
+	dev.launches.mu.Lock()
+	room := len(dev.launches.queues[s.(*Stream)].list)
+	dev.launches.mu.Unlock()
 	require.LessOrEqual(t, room, 2*mostEnded+2)
 	require.True(t, s.Point().Wait(int64(10*time.Second)))
 	require.Equal(t, []int{rounds, rounds}, []int{a.ended, b.ended})
