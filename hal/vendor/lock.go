@@ -34,10 +34,11 @@ func (l *EnqueueLock) holder() uint64 {
 	return l.changes.Load()
 }
 
-// holderLimit is for how many nanoseconds a thread waits for one and the same holder of an enqueue lock. The holder may
-// be in a call of the library that waits for the program, because the queue of a stream is full, and the program may need
-// the waiting thread for that. The order of such calls is that of their returns. The wait for many holders, one after the
-// other, has no limit.
+// holderLimit is for how many nanoseconds a thread waits for one and the same holder of the enqueue lock of an event. The
+// holder may be in a call of the library that waits for the program, because the queue of its stream is full, and the
+// program may need the waiting thread for that, whose stream has room. The order of such calls is that of their returns.
+// The wait for many holders, one after the other, has no limit, nor has the one for the lock of a stream: in a stream that
+// is full the library would make the thread wait as well.
 const holderLimit = 1_000_000_000
 
 // Sequencer tells listeners in which order the operations of a driver were enqueued. It implements driver.Sequencer.
@@ -56,36 +57,37 @@ func (q *Sequencer) OnSequence(f func(driver.Tag)) { q.notify = f }
 
 // Enqueuing is an operation between the begin of its enqueue and the end, with the enqueue locks that it has.
 type Enqueuing struct {
-	of         *Sequencer
-	tag        driver.Tag
-	locked     bool
-	lock, also *EnqueueLock
+	of           *Sequencer
+	tag          driver.Tag
+	stream, also *EnqueueLock // nil where it does not have them
 }
 
-// Enqueue begins the enqueue of an operation. If listeners follow it, which its tag says, it has both locks until End; also
-// is nil where one is enough. An operation whose locks a holder keeps for too long goes on without them.
-func (q *Sequencer) Enqueue(tag driver.Tag, lock, also *EnqueueLock) Enqueuing {
-	e := Enqueuing{of: q, tag: tag, lock: lock, also: also}
+// Enqueue begins the enqueue of an operation. If listeners follow it, which its tag says, it has the lock of its stream
+// until End, and also that of the event or the other stream that it concerns, nil without one. It goes on without the
+// latter if a holder keeps it for too long.
+func (q *Sequencer) Enqueue(tag driver.Tag, stream, also *EnqueueLock) Enqueuing {
+	e := Enqueuing{of: q, tag: tag}
 	if tag == 0 {
 		return e
 	}
-	clock, holders := Stopwatch(), [2]uint64{lock.holder(), also.holder()}
+	clock, holder := Stopwatch(), also.holder()
 	for ; ; q.pause() {
 		// Both or none: two streams that wait for each other must not have one each. The second lock is left alone while the
 		// first one is taken: else it would seem to have one holder after another.
-		if lock.free() && (also == nil || also.TryLock()) {
-			if lock.TryLock() {
-				e.locked = true
+		if stream.free() && (also == nil || also.TryLock()) {
+			if stream.TryLock() {
+				e.stream, e.also = stream, also
 				return e
 			}
 			if also != nil {
 				also.Unlock()
 			}
 		}
-		if now := [2]uint64{lock.holder(), also.holder()}; now != holders {
-			clock, holders = Stopwatch(), now
+		if now := also.holder(); now != holder {
+			clock, holder = Stopwatch(), now
 		}
-		if clock() >= holderLimit {
+		if also != nil && !also.free() && clock() >= holderLimit && stream.TryLock() {
+			e.stream = stream
 			return e
 		}
 	}
@@ -96,10 +98,10 @@ func (e *Enqueuing) End(err error) {
 	if e.tag != 0 && err == nil {
 		e.of.notify(e.tag)
 	}
-	if e.locked {
-		e.lock.Unlock()
-		if e.also != nil {
-			e.also.Unlock()
-		}
+	if e.stream != nil {
+		e.stream.Unlock()
+	}
+	if e.also != nil {
+		e.also.Unlock()
 	}
 }
