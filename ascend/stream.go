@@ -600,6 +600,13 @@ func (s *Stream) WaitStream(o driver.Stream, tag driver.Tag) error {
 		return nil
 	}
 	return s.enqueue(tag, doing, func() error {
+		if other.begin(doing) == nil { // else it is closed, and nothing is enqueued on it any more
+			err := other.join(doing)
+			other.finish()
+			if err != nil {
+				return err
+			}
+		}
 		m, err := other.behind(doing)
 		if m == nil || err != nil {
 			return err

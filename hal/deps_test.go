@@ -33,7 +33,7 @@ var allowed = map[string][]string{
 	"cuda":               {"hal", "hal/addrmap", "hal/driver", "hal/park", "hal/vendor"},
 	"ascend":             {"hal", "hal/addrmap", "hal/driver", "hal/park", "hal/vendor"},
 	"bindings":           {"hal", "hal/driver"},
-	"bindings/constants": {"bindings", "bindings/ascendcl", "hal", "hal/driver", "hal/order"},
+	"bindings/constants": {"bindings", "bindings/ascendcl", "bindings/records", "hal", "hal/driver", "hal/order"},
 	"bindings/ascendcl":  {"hal", "hal/driver"},
 	"bindings/ids":       {"hal/driver"},
 	"bindings/python":    {"bindings/ids", "bindings/records", "bindings/sites", "bindings/threads", "bindings/waits", "hal", "hal/driver", "hal/stall"},

@@ -24,8 +24,9 @@
 //     for a recorded event or another stream is such work, also where that is complete.
 //     Non-blocking streams and other devices take no part. Each thread has its own
 //     per-thread default stream, which is an ordered stream.
-//   - S6: Waiting for a stream waits for the work enqueued on it so far, not
-//     for what comes later; a stream that waits for itself does nothing.
+//   - S6: Waiting for a stream waits as for an event that is recorded on it: for the
+//     work enqueued on it so far, and what S5 puts before that point, not for what
+//     comes later; a stream that waits for itself does nothing.
 //   - S7: A lower number is more urgent. Priorities outside the range are
 //     clamped. Among ready work the most urgent stream goes first; hardware may
 //     treat that as a hint.

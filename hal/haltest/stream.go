@@ -263,6 +263,21 @@ var streamCases = []testCase{
 		require.True(k, theirs.Closed(), "a thread's stream ends with it")
 		h.Release()
 	}},
+	{"S6_a_wait_for_an_idle_ordered_stream_waits_for_the_default_stream", FourQueues, func(k *Kit) {
+		ordered, waiter := k.Stream(hal.StreamOptions{}), k.Stream(ordinary)
+		h := Hold(k, k.Device(0).DefaultStream()).Started()
+		require.NoError(k, waiter.WaitStream(k.Me, ordered))
+		k.Pending(waiter, "an event recorded on the ordered stream would wait for the default stream")
+		h.Release()
+		k.Sync(waiter)
+	}},
+	{"S6_a_wait_for_a_stream_that_is_not_ordered_does_not_wait_for_the_default_stream", FourQueues, func(k *Kit) {
+		free, waiter := k.Stream(ordinary), k.Stream(ordinary)
+		h := Hold(k, k.Device(0).DefaultStream()).Started()
+		require.NoError(k, waiter.WaitStream(k.Me, free))
+		k.Sync(waiter)
+		h.Release()
+	}},
 	{"S6_a_stream_waits_for_another_ones_work_so_far", FourQueues, func(k *Kit) {
 		a, b := k.Stream(ordinary), k.Stream(ordinary)
 		first := Hold(k, a).Started()

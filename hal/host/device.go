@@ -252,6 +252,21 @@ func (d *Device) unorderedWork() bool {
 	return !d.eng.parallel.Load() || !last.legacy && (last.pending > 0 || !last.open)
 }
 
+// ordersNext reports whether the next operation of s may have to wait for work of other streams by the legacy order. Under
+// a deterministic schedule it does if there was such work at all: see unorderedWork.
+func (d *Device) ordersNext(s *Stream) bool {
+	switch last := d.last; {
+	case !s.ordered:
+		return false
+	case s.legacy:
+		return d.unorderedWork()
+	case !d.eng.parallel.Load():
+		return s.legacySeen != d.default_.submitted.Load()
+	default:
+		return !last.open || last.legacy && last.pending > 0
+	}
+}
+
 // leave counts an operation of ep as done, and opens the epochs behind it.
 func (d *Device) leave(ep *epoch) {
 	ep.pending--

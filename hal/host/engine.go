@@ -109,6 +109,7 @@ func (e *engine) add(s *Stream, o *op) {
 	e.reportSequenced(o.tag)
 	ep := s.dev.join(s)
 	s.submitted.Add(1)
+	s.legacySeen = s.dev.default_.submitted.Load()
 	parallel := e.parallel.Load()
 	if parallel && s.state == sched.Idle && (ep == nil || ep.open) && o.kind == opRecord {
 		s.completed.Add(1)

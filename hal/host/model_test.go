@@ -130,11 +130,8 @@ func (p *program) step() {
 			if p.last[j] != nil {
 				n.before = append(n.before, p.last[j])
 			}
-			if j == 0 {
-				// Waiting for the default stream puts a marker there.
-				if before := p.legacy(0); len(before) > 0 {
-					n.before = append(n.before, p.enqueue(0, &node{}))
-				}
+			if before := p.legacy(j); len(before) > 0 { // the point of a record, which comes after other streams
+				n.before = append(n.before, p.enqueue(j, &node{}))
 			}
 		}
 		require.NoError(p.t, s.WaitStream(p.me, p.streams[j]))

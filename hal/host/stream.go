@@ -22,6 +22,8 @@ type Stream struct {
 	// The n-th operation is done when completed >= n. Both are written under the lock and may be
 	// read without it.
 	submitted, completed atomic.Uint64
+	// legacySeen is how much the legacy default stream had been given when s was given its latest operation.
+	legacySeen uint64
 
 	q       fifo
 	rare    *rareState // nil until the first of its fields is needed
@@ -114,7 +116,10 @@ func (s *Stream) WaitStream(other driver.Stream, tag driver.Tag) error {
 		return errClosed("wait stream")
 	}
 	if s != t {
-		if at := t.lastFence(); !e.completeByDefinition(at) {
+		if t.dev.ordersNext(t) {
+			e.add(t, &op{kind: opNop}) // the point at which an event would be recorded
+		}
+		if at := (fence{t, t.submitted.Load()}); !e.completeByDefinition(at) {
 			e.add(s, &op{kind: opWait, tag: tag, arg: at.seq, on: at.on, limit: driver.Forever})
 		} else {
 			e.addBarrier(s, tag)

@@ -382,6 +382,9 @@ func (c *Checker) enqueue(s *timeline, t *thread, k kind, op *hal.Operation) {
 			}
 			from := c.timeline(o)
 			c.addTimeline(&g, from, op.Seq)
+			if l := from.legacyBefore(); l != nil {
+				g.add(l.asOf(op.Seq))
+			}
 			s.noteWait(op, from, from.seq)
 		}
 	default:
@@ -807,6 +810,8 @@ func (c *Checker) hold(s *timeline, t *thread, k kind, op *hal.Operation) {
 			it.from = it.needs[0]
 			if from.legacy {
 				it.needs = c.ordered(it.needs, from.dev, s)
+			} else if l := from.legacyBefore(); l != nil {
+				it.needs = append(it.needs, c.fenceOn(l))
 			}
 			if s.legacy {
 				it.needs = c.ordered(it.needs, s.dev, s)
@@ -815,7 +820,7 @@ func (c *Checker) hold(s *timeline, t *thread, k kind, op *hal.Operation) {
 	default:
 		if s.legacy {
 			it.needs = c.ordered(it.needs, s.dev, s)
-		} else if l := s.dev.legacy; s.ordered && l != nil {
+		} else if l := s.legacyBefore(); l != nil {
 			it.needs = append(it.needs, c.fenceOn(l))
 		}
 		switch k {

@@ -128,6 +128,19 @@ func (o *oracle) soFar(stream int) []*node {
 	return found
 }
 
+// recordedNow is the work of a stream that an event recorded on it covers.
+func (o *oracle) recordedNow(stream int) []*node {
+	found := o.soFar(stream)
+	if s := streams[stream]; s.ordered && !s.legacy {
+		for i, other := range streams {
+			if other.legacy && other.device == s.device {
+				found = append(found, o.last[i])
+			}
+		}
+	}
+	return found
+}
+
 // onDevice is the work of all streams of a device.
 func (o *oracle) onDevice(device int) []*node {
 	found := append([]*node{}, o.closed[device]...)

@@ -199,7 +199,7 @@ func (p *play) step(s step) {
 			p.tell(n, hal.OpWait, hal.Operation{Stream: stream, Event: e, Version: p.version[e]}, s.thread)
 		}
 	case stepWaitStream:
-		covered := p.o.soFar(s.other)
+		covered := p.o.recordedNow(s.other)
 		n := p.o.enqueue(s.thread, s.stream, streams[s.stream].legacy && s.other != s.stream)
 		if s.other != s.stream && s.stream != 0 {
 			n.comesAfter(strict, covered...)

@@ -258,8 +258,8 @@ func (x *Fix) host() bool {
 // operations returns what one execution of the added line does.
 func (x *Fix) operations(first, second *hal.Stream, event *hal.Event, version uint64) []hal.Operation {
 	switch x.Action {
-	case WaitForStream: // by a record, which comes after the legacy default stream as other work does
-		return []hal.Operation{{Kind: hal.OpNop, Stream: first}, {Kind: hal.OpWaitStream, Stream: second, Other: first}}
+	case WaitForStream:
+		return []hal.Operation{{Kind: hal.OpWaitStream, Stream: second, Other: first}}
 	case WaitForEvent:
 		if version > 0 {
 			return []hal.Operation{{Kind: hal.OpWait, Stream: second, Event: event, Version: version}}

@@ -143,6 +143,9 @@ func (g *runGraph) add(i int) {
 	case hal.OpWaitStream:
 		if op.Other != nil && op.Other != op.Stream {
 			g.endsOf(op.Other, i, nodeStart)
+			if d := g.device(op.Other.Device()); d.latest >= 0 && op.Other.Ordered() { // as a record on it would
+				g.edge(d.latest, nodeEnd, i, nodeStart)
+			}
 		}
 	case hal.OpWaitValue:
 		g.addWaitValue(i, op)

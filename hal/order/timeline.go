@@ -97,6 +97,15 @@ func (l *timeline) asOf(seq uint64) (stamp, clocks) {
 	return at.stamp, at.clocks
 }
 
+// legacyBefore returns the legacy default stream if the next operation of l waits for its work (S5), else nil. A wait for l
+// is for the point of such an operation (S6).
+func (l *timeline) legacyBefore() *timeline {
+	if !l.ordered || l.legacy {
+		return nil
+	}
+	return l.dev.legacy
+}
+
 // event is the state of an event.
 type event struct {
 	future bool
