@@ -25,6 +25,8 @@ type engine struct {
 	wake []*park.Parker
 	// reached collects the notices of fences that were reached, likewise.
 	reached []*notice
+	// woken are the workers that were given work and have not begun it.
+	woken []*worker
 	// engines is how many workers one device may have at work.
 	engines int
 	// following says that the times of tagged operations are collected in executed.

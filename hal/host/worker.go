@@ -131,6 +131,7 @@ type worker struct {
 	stream *Stream
 	work   work
 	ended  bool // woken because the backend was closed
+	helped bool // another thread has taken its work back, before the worker was awake
 }
 
 const (
@@ -156,6 +157,7 @@ func (e *engine) start(s *Stream) {
 		idle := d.idle[n-1]
 		d.idle = d.idle[:n-1]
 		idle.stream, idle.work = s, w
+		e.woken = append(e.woken, idle)
 		e.unpark(idle.parker)
 		return
 	}
@@ -203,20 +205,65 @@ func (e *engine) work(d *Device, s *Stream, w work) {
 
 // waitForWork spins, then parks, and returns the work that another thread has given to the worker,
 // nil if none came. The worker is in the device's list of idle ones.
-func (e *engine) waitForWork(d *Device, me *worker) (*Stream, work) {
-	woken := me.parker.Park(lingerNS, workerSpinNS)
-	e.Lock()
-	s, w := me.stream, me.work
-	me.stream, me.work = nil, nil
-	if s == nil {
-		d.idle = slices.DeleteFunc(d.idle, func(o *worker) bool { return o == me })
-	}
-	unparked := s != nil || me.ended
-	e.Unlock()
-	if unparked && !woken {
-		me.parker.Park(driver.Forever, 0) // another thread is about to unpark it
+func (e *engine) waitForWork(d *Device, me *worker) (s *Stream, w work) {
+	for again := true; again; {
+		woken := me.parker.Park(lingerNS, workerSpinNS)
+		e.Lock()
+		s, w = me.stream, me.work
+		me.stream, me.work = nil, nil
+		e.woken = slices.DeleteFunc(e.woken, func(o *worker) bool { return o == me })
+		helped := s == nil && me.helped
+		unparked := s != nil || me.ended || helped
+		if again = helped && !e.closed; again {
+			me.helped = false
+			d.idle = append(d.idle, me)
+		} else if s == nil {
+			d.idle = slices.DeleteFunc(d.idle, func(o *worker) bool { return o == me })
+		}
+		e.Unlock()
+		if unparked && !woken {
+			me.parker.Park(driver.Forever, 0) // another thread is about to unpark it
+		}
 	}
 	return s, w
+}
+
+// helpMost is the size in bytes up to which a thread that waits runs a copy or a fill: some milliseconds' worth, in which it
+// looks neither at its limit nor for signals.
+const helpMost = 16 << 20
+
+// Help implements sched.Runner: waking a worker takes as long as a copy of some megabytes.
+func (e *engine) Help() bool {
+	for i, asleep := range e.woken {
+		s, w := asleep.stream, asleep.work
+		if bytes := moved(w); bytes == 0 || bytes > helpMost {
+			continue
+		}
+		e.woken = slices.Delete(e.woken, i, i+1)
+		asleep.stream, asleep.work, asleep.helped = nil, nil, true
+		e.mu.Unlock()
+		w.run()
+		e.mu.Lock()
+		e.finish(s)
+		e.advance(s)
+		s.dev.busy--
+		if next, ok := s.dev.backlog.Pop(); ok {
+			e.start(next)
+		}
+		return true
+	}
+	return false
+}
+
+// moved returns how many bytes a copy or a fill writes, 0 for other work.
+func moved(w work) uint64 {
+	switch w := w.(type) {
+	case *copyWork:
+		return w.Width * w.Height
+	case *fillWork:
+		return w.Count * uint64(w.Size)
+	}
+	return 0
 }
 
 // yieldToWaker makes the calling goroutine's thread one that does not interrupt the

@@ -90,7 +90,7 @@ func (p *parallel) Point(why Reason, s Stream, done func() bool, _ int64) {
 		}
 	case Blocked:
 		atomic.AddInt32(&p.helping, 1)
-		for n := 0; n < helpMost && !done() && p.one(); n++ {
+		for n := 0; n < helpMost && !done() && (p.one() || p.r.Help()); n++ {
 			if n%batch == batch-1 {
 				p.r.Unlock()
 				p.r.Lock()

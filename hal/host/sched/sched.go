@@ -148,6 +148,9 @@ type Runner interface {
 	// the stream's head operation now, or soon. The lock is held, but may be released and
 	// taken again meanwhile.
 	Run(s Stream) (onEngine bool)
+	// Help runs work that an engine was woken for and has not begun, on the calling thread, which waits. It reports false if
+	// there is none. The lock is held, but released meanwhile.
+	Help() bool
 	// Step is Run in virtual time, which was began before the operation: a delay
 	// takes no time of the machine's, copies and fills of moderate size run on
 	// the calling thread, and a function that does not hold its stream does.
