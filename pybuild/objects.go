@@ -55,30 +55,7 @@ func Close(id int64) (zero int64, err error) {
 // to free what halstream_calls_released has, with Python's lock and outside of Go.
 func Reap(id int64) (released int64, err error) {
 	defer guard(&err)
-	if id < 0 {
-		if b, ok := find(-id).(*hal.Block); ok {
-			b.Disown()
-		}
-		return 0, nil
-	}
-	if t := caller(); rt != nil {
-		rt.ReportTouched(t) // of memory that is known no longer afterwards
-	}
-	defer reap()() // the collector decides when: no call of the program
-	var tokens []uint64
-	switch o := find(id).(type) {
-	case *hal.Stream:
-		o.LeaveCapture()
-	case *hal.Graph:
-		tokens = o.Collect()
-	case *hal.GraphExec:
-		tokens = o.Collect()
-	}
-	if err = closeAs(nil, id); err != nil || len(tokens) == 0 {
-		return 0, err
-	}
-	C.halstream_calls_release((*C.uint64_t)(&tokens[0]), C.size_t(len(tokens)))
-	return 1, nil
+	return reapAll([]int64{id})
 }
 
 // ReapIds is Reap for count ids, which lie at an address, in their order. It closes all of them, also where one fails,
@@ -87,14 +64,48 @@ func ReapIds(address, count int64) (released int64, err error) {
 	defer guard(&err)
 	ids := slices.Clone(unsafe.Slice((*int64)(C.halstream_ids(C.int64_t(address))), count))
 	slices.Sort(ids)
+	return reapAll(ids)
+}
+
+func reapAll(ids []int64) (released int64, err error) {
+	if t := caller(); rt != nil {
+		rt.ReportTouched(t) // of memory that is known no longer afterwards
+	}
+	defer reap()() // the collector decides when: no call of the program
 	for _, id := range ids {
-		one, failed := Reap(id)
-		released |= one
+		tokens, failed := reapOne(id)
+		if len(tokens) > 0 {
+			C.halstream_calls_release((*C.uint64_t)(&tokens[0]), C.size_t(len(tokens)))
+			released = 1
+		}
 		if err == nil {
 			err = failed
 		}
 	}
 	return released, err
+}
+
+// reapOne closes an object, and returns the tokens of functions that only it has kept.
+func reapOne(id int64) (tokens []uint64, err error) {
+	defer guard(&err)
+	if id < 0 {
+		if b, ok := find(-id).(*hal.Block); ok {
+			b.Disown()
+		}
+		return nil, nil
+	}
+	switch o := find(id).(type) {
+	case *hal.Stream:
+		o.LeaveCapture()
+	case *hal.Graph:
+		tokens = o.Collect()
+	case *hal.GraphExec:
+		tokens = o.Collect()
+	}
+	if err = closeAs(nil, id); err != nil {
+		return nil, err
+	}
+	return tokens, nil
 }
 
 func closeAs(t *hal.Thread, id int64) (err error) {
