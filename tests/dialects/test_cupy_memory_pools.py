@@ -358,3 +358,15 @@ def test_the_hook_that_prints(pool: MemoryPool) -> None:
         {"hook": "malloc", "size": 10, **common, "pmem_id": hex(ident)},
         {"hook": "free", **common, "pmem_id": hex(ident)},
     ]
+
+
+def test_memory_of_a_pool_cannot_be_made_without_one(pool: MemoryPool) -> None:
+    streams = [hs.Stream() for _ in range(8)]  # whose numbers a wrong argument could be
+    for wrong in streams:
+        with pytest.raises(TypeError, match="MemoryPool"):
+            memory.PooledMemory(wrong._id, pool)
+        with pytest.raises(TypeError):
+            memory.PooledMemory(pool, wrong._id, 512, 0, wrong._id)  # type: ignore[call-arg]
+    gc.collect()
+    hs.Stream()  # closes what the collector has left
+    assert not any(stream.closed for stream in streams)

@@ -63,14 +63,29 @@ class PooledMemory(BaseMemory):
 
     __slots__ = ("_ident", "_key")
 
-    def __init__(self, pool: MemoryPool, ident: int, size: int, device_id: int, key: int) -> None:
+    _block: Any
+    _ident: int
+    _key: int
+    ptr: int
+    size: int
+    device_id: int
+
+    def __init__(self, chunk: Any, pool: Any) -> None:
+        """Raise: only a pool has memory to give."""
+        raise TypeError("a PooledMemory is made by a MemoryPool; call its malloc(size)")
+
+    @classmethod
+    def _taken(cls, pool: MemoryPool, ident: int, size: int, device_id: int, key: int) -> PooledMemory:
+        """Return what a pool has taken for a stream, by the ids of the block and the stream."""
+        self = object.__new__(cls)
         # All attributes of the base class: its own constructor costs as much as these.
-        self._block: Any = pool  # whose segments are the memory
+        self._block = pool  # whose segments are the memory
         self._ident = ident
         self._key = key  # the stream it was taken for
-        self.ptr: int = _block_address(ident)
-        self.size: int = size
-        self.device_id: int = device_id
+        self.ptr = _block_address(ident)
+        self.size = size
+        self.device_id = device_id
+        return self
 
     def free(self) -> None:
         """Give it back to the arena it was taken from; again does nothing."""
@@ -135,7 +150,7 @@ class MemoryPool:
         if device not in self._limited:
             self._limit_from_environment(device)
         try:
-            memory = PooledMemory(self, self._arenas.take_id(device, stream, nbytes), nbytes, device, stream)
+            memory = PooledMemory._taken(self, self._arenas.take_id(device, stream, nbytes), nbytes, device, stream)
         except _pools.Exhausted as exc:
             raise Exhausted(exc.size, exc.total, exc.limit) from None
         if _hostfunc.keep is not None:  # a sanitizer is on
