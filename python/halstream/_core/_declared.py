@@ -73,6 +73,19 @@ def accesses(function: Callable[..., Any], /, reads: Iterable[Any] = (), writes:
     return declared
 
 
+#: Classes of arrays that are no buffers of Python, with what yields the memory of one as `pieces` does; a dialect adds
+#: its own when it is imported.
+arrays: dict[type, Callable[[Any], Iterator[tuple[int, int, int, int]]]] = {}
+
+
+def pieces_of_array(value: Any) -> Iterator[tuple[int, int, int, int]] | None:
+    """Return the memory of an array of a dialect, None for another object."""
+    for cls, memory in arrays.items():
+        if isinstance(value, cls):
+            return memory(value)
+    return None
+
+
 def pieces(buffer: Any, *, writable: bool = False) -> Iterator[tuple[int, int, int, int]]:
     """Yield the memory of a buffer: start and bytes of its first piece, bytes from one to the next, their count.
 
@@ -83,6 +96,10 @@ def pieces(buffer: Any, *, writable: bool = False) -> Iterator[tuple[int, int, i
     InvalidValueError
         If it is read-only where it is to be written.
     """
+    found = pieces_of_array(buffer)
+    if found is not None:
+        yield from found
+        return
     strides: Any = None if getattr(buffer, "ptr", None) is not None else getattr(buffer, "strides", None)
     interface: Any = None if strides is None else getattr(buffer, "__array_interface__", None)
     if interface is None:
@@ -98,12 +115,13 @@ def pieces(buffer: Any, *, writable: bool = False) -> Iterator[tuple[int, int, i
     if 0 in buffer.shape:
         yield int(address), 0, 0, 1
         return
-    yield from _pieces(int(address), int(buffer.dtype.itemsize), tuple(buffer.shape), tuple(strides))
+    yield from strided(int(address), int(buffer.dtype.itemsize), tuple(buffer.shape), tuple(strides))
 
 
-def _pieces(
+def strided(
     start: int, size: int, shape: tuple[int, ...], strides: tuple[int, ...]
 ) -> Iterator[tuple[int, int, int, int]]:
+    """Yield the memory of elements of `size` bytes, the first of which is at `start`, as `pieces` does."""
     axes = []
     for count, step in zip(shape, strides, strict=True):
         if step < 0:

@@ -15,6 +15,7 @@ import numpy as np
 
 from .. import _core as core
 from .._core import _current
+from .._core._declared import arrays, strided
 from .._errors import NotSupportedError
 from .._memory._array import Array
 from ._compute import compute, new, read, upload
@@ -108,6 +109,13 @@ class Layout(NamedTuple):
 def contiguous_strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
     """Return the bytes from one element to the next in each dimension, in C order."""
     return tuple(math.prod(shape[i + 1 :]) * itemsize for i in range(len(shape)))
+
+
+def _memory_of(tensor: BaseTensor) -> Iterator[tuple[int, int, int, int]]:
+    """Yield the memory of the elements, as functions on streams declare it; none while they are on the host only."""
+    array, layout = tensor._storage.array, tensor._layout
+    if array is not None and 0 not in layout.shape:
+        yield from strided(array.ptr + layout.offset, layout.itemsize, layout.shape, layout.strides)
 
 
 def _is_basic(part: Any) -> bool:
@@ -347,6 +355,9 @@ class BaseTensor(Operators):
 
     def __contains__(self, value: Any) -> bool:
         return bool((self.asnumpy() == (value.asnumpy() if isinstance(value, BaseTensor) else value)).any())
+
+
+arrays[BaseTensor] = _memory_of
 
 
 def _last(storage: Storage) -> core.Stream:

@@ -11,7 +11,7 @@ import numpy as np
 from .. import _native
 from .._core import _hostfunc, _lookup
 from .._core._base import repr_after_fork
-from .._core._declared import account
+from .._core._declared import account, pieces_of_array
 from .._core._device import Device, ordinal
 from .._core._lookup import PINNED
 from .._core._stream import Stream
@@ -362,10 +362,13 @@ def _argument(value: Any, ranges: list[str]) -> Any:
     if isinstance(value, Array):
         ranges.append(f"r:{value.ptr}:{value.nbytes}")
         return value._as_host()
-    if isinstance(value, np.ndarray) and value.size:
+    if isinstance(value, np.ndarray):
+        if value.size:
+            ranges.append(account((value,), ()))
+            if _hostfunc.keep is not None:
+                _hostfunc.keep(value)
+    elif pieces_of_array(value) is not None:
         ranges.append(account((value,), ()))
-        if _hostfunc.keep is not None:
-            _hostfunc.keep(value)
     return value
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from .._core import _declared
 from .._core._graph import name_of
 from .._dialects import _compute
 from .._dialects._operators import Operation, Operators
@@ -425,6 +426,9 @@ def accepts(other: Any) -> bool:
     if isinstance(other, np.ndarray) or not hasattr(other, "__array_priority__"):
         raise TypeError(f"Unsupported type {type(other)}")
     return False
+
+
+_declared.arrays[ndarray] = lambda array: _declared.pieces(array._array)
 
 
 def _unpickled(host: Any) -> ndarray:
