@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import subprocess
 from collections.abc import Callable
@@ -11,6 +12,8 @@ from typing import Any
 import halstream as hs
 import pytest
 from halstream._dialects._not_built import public_names
+from halstream.cupy import cuda as cupy
+from halstream.torch import cuda
 
 Child = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -201,3 +204,26 @@ print("done")
 """
     )
     assert done.stdout == "done\n", done.stdout + done.stderr
+
+
+def test_parameters_that_only_halstream_has_are_hidden(strict: None) -> None:
+    del strict
+    s = cupy.Stream(non_blocking=True)
+    ran: list[int] = []
+    for function, parameters in (
+        (s.launch_host_func, ["callback", "arg"]),
+        (s.synchronize, []),
+        (cupy.runtime.launchHostFunc, ["stream", "callback", "arg"]),
+        (cuda.Stream().synchronize, []),
+    ):
+        assert list(inspect.signature(function).parameters) == parameters
+    with pytest.raises(TypeError, match="no parameter 'reads' in strict mode"):
+        s.launch_host_func(ran.append, 1, reads=[])
+    with pytest.raises(TypeError, match="no parameter 'timeout' in strict mode"):
+        s.synchronize(timeout=10)
+    s.launch_host_func(ran.append, 2)
+    s.synchronize()
+    hs.strict(False)
+    s.launch_host_func(ran.append, 3, reads=[])
+    s.synchronize(timeout=10)
+    assert ran == [2, 3]

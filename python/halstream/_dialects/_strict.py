@@ -2,15 +2,17 @@
 
 The classes inherit from the core's, whose names programs could use by mistake
 without noticing that the program is no longer portable, and the modules have the
-names that they import. In strict mode such a name raises AttributeError, except
-in the package's own code.
+names that they import. In strict mode such a name raises AttributeError, and a
+parameter that only this package has TypeError, except in the package's own code.
 """
 
 from __future__ import annotations
 
+import functools
+import inspect
 import sys
 from collections.abc import Iterable, Mapping
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 from .._core._strict import strict
@@ -57,6 +59,52 @@ class _Hidden:
         return value if bind is None else bind(value, instance, owner)
 
 
+#: Parameters that methods and functions of the dialects have beside those of the packages.
+_ADDED = frozenset(("reads", "writes", "timeout"))
+
+
+class _Plain:
+    """Stands, on a dialect's class, for a method without the parameters that the mirrored one does not have."""
+
+    def __init__(self, cls: type, name: str, original: FunctionType) -> None:
+        self.found = name in vars(cls)  # the class has it itself, not by inheritance
+        self.original = original
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        function = self.original if _called_by_package() else _plain(self.original)
+        return function.__get__(instance, owner)
+
+
+def _adds(function: Any) -> bool:
+    """Return whether a function is one of this package's with a parameter of `_ADDED` that can be left out."""
+    if not isinstance(function, FunctionType) or function.__module__.partition(".")[0] != _PACKAGE:
+        return False
+    parameters = inspect.signature(function).parameters
+    return any(name in _ADDED and one.default is not one.empty for name, one in parameters.items())
+
+
+@functools.cache
+def _plain(function: Any) -> Any:
+    """Return a function that does what another one does, without the parameters of `_ADDED`."""
+    whole = inspect.signature(function)
+    parameters = [one for name, one in whole.parameters.items() if name not in _ADDED or one.default is one.empty]
+    plain = whole.replace(parameters=parameters)
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        added = sorted(_ADDED.intersection(kwargs).difference(plain.parameters))
+        if added:
+            raise TypeError(
+                f"{function.__name__}() has no parameter {added[0]!r} in strict mode: the package that is mirrored "
+                f"does not have it. It belongs to {_PACKAGE}; leave it out, or leave strict mode"
+            )
+        plain.bind(*args, **kwargs)
+        return function(*args, **kwargs)
+
+    call.__signature__ = plain  # type: ignore[attr-defined]
+    return call
+
+
 def _core_class(cls: type) -> str:
     return next(base.__name__ for base in cls.__mro__ if base.__module__.startswith(f"{_PACKAGE}._core"))
 
@@ -93,12 +141,16 @@ def _hide(cls: type) -> None:
     for name in _inherited(cls) - _names(cls):
         if not isinstance(vars(cls).get(name), _Hidden):
             setattr(cls, name, _Hidden(cls, name))
+    for name in _inherited(cls) & _names(cls):
+        original = inspect.getattr_static(cls, name)
+        if _adds(original):
+            setattr(cls, name, _Plain(cls, name, original))
     cls.__dir__ = _dir  # type: ignore[assignment, method-assign]
 
 
 def _show(cls: type) -> None:
     for name, value in list(vars(cls).items()):
-        if isinstance(value, _Hidden):
+        if isinstance(value, (_Hidden, _Plain)):
             if value.found:
                 setattr(cls, name, value.original)
             else:
@@ -122,7 +174,7 @@ class _StrictModule(ModuleType):
         if name not in _mirrored(module, (name,)):
             mirrored = module.removeprefix(f"{_PACKAGE}.")
             raise AttributeError(f"module {module!r} has no attribute {name!r} in strict mode: {mirrored} has none")
-        return found
+        return _plain(found) if _adds(found) else found
 
     def __dir__(self) -> list[str]:
         names = list(super().__dir__())
