@@ -7,6 +7,7 @@ dialect. What only one dialect has is tested in its own files.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -332,6 +333,30 @@ def test_waiting_for_a_stream_takes_its_work_so_far(say: Any, hold: Hold) -> Non
     say.synchronize(b)
     assert not say.idle(a)
     second.open()
+
+
+def polled(say: Any, done: Callable[[Any, Any], bool]) -> list[str]:
+    """Return the findings where the host asks until work is done, and uses its memory on another stream then."""
+    a, b, e, x = say.stream(), say.stream(), say.event(), hs.empty(64, "uint8")
+    hs.synchronize()
+    with hs.sanitize(on="collect") as report:
+        x.fill(1, stream=say.core(a))
+        say.record(e, a)
+        for _ in range(int(LIMIT / 0.001)):
+            if done(a, e):
+                break
+            time.sleep(0.001)
+        else:
+            pytest.fail("the work does not end")
+        x.fill(2, stream=say.core(b))
+        hs.synchronize()
+    assert not report
+    return [one.category for one in report.all]
+
+
+def test_V2_memory_is_ordered_by_a_query_that_said_yes(say: Any) -> None:
+    assert polled(say, lambda _, e: bool(say.done(e))) == ["query"]
+    assert polled(say, lambda s, _: bool(say.idle(s))) == ["query"]
 
 
 def test_elapsed_is_milliseconds(say: Any) -> None:

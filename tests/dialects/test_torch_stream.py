@@ -392,3 +392,9 @@ def test_wrong_operands_of_stream_methods() -> None:
 def test_memory_for_a_stream_that_does_not_exist_is_refused() -> None:
     with pytest.raises(RuntimeError):
         cuda.caching_allocator_alloc(8, stream=2**40 + 7)
+
+
+def test_default_streams_of_devices_have_hashes_of_their_own() -> None:
+    first, second = cuda.default_stream(0), cuda.default_stream(1)
+    assert first != second and hash(first) != hash(second)
+    assert hash(cuda.default_stream(1)) == hash(second)

@@ -284,7 +284,9 @@ class Stream(Base, StreamAwaits):
         found = self._hash if owner is None else owner.hash
         if found is None:
             try:
-                found = hash(self.handle)
+                handle = self.handle
+                # The default streams of all devices have the same handle.
+                found = hash(handle) if handle > 2 or not self._ordinal else hash((handle, self._ordinal))
             except RuntimeError:  # closed
                 found = hash(self._id)
             if owner is None:
