@@ -109,7 +109,10 @@ func (p *pooled) giveBack(b *Block) { b.dev.pool.free(b.dev, p.chunk, b.allocStr
 
 func (*graphMemory) giveBack(b *Block) { allocated{}.giveBack(b) }
 
-func (*registration) giveBack(b *Block) { _ = b.rt.drv.Unregister(b.Start) }
+func (*registration) giveBack(b *Block) {
+	b.rt.sources.forget(Range{b.Start, b.Size})
+	_ = b.rt.drv.Unregister(b.Start)
+}
 
 func (o borrowed) giveBack(*Block) { o.returned() }
 

@@ -473,7 +473,7 @@ func (s *Stream) copy(t *Thread, c CopySpec, call CopyCall) (driver.Point, error
 		}
 		if src != nil && src.Kind == Pinned {
 			o.ID = rt.listeners.number()
-			spec.Before, o.afterNotify = rt.watchSource(o.ID, c, from, src.ownMemory())
+			spec.Before, o.afterNotify = rt.watchSource(o.ID, c, from, src)
 		}
 		id = s.announce(&o)
 	}

@@ -165,6 +165,9 @@ func (e *Event) query(t *Thread, internal bool) (bool, error) {
 		return false, err
 	}
 	if done && e.rt.listened() {
+		if !internal {
+			e.rt.CompareSources()
+		}
 		e.rt.notifyHost(Operation{Kind: OpQueryEvent, Event: e, Version: version, Thread: t, Internal: internal})
 	}
 	return done, nil

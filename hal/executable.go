@@ -830,7 +830,7 @@ func (l *launched) announceLaunch(t *Thread, x *GraphExec) {
 			}
 			from, _ := span(c.Src, c.SrcPitch, c.Width, c.Height)
 			before, after := rt.watchSource(id, CopySpec{Dst: c.Dst, Src: c.Src, DstPitch: c.DstPitch, SrcPitch: c.SrcPitch,
-				Width: c.Width, Height: c.Height}, from, n.blocks[0].ownMemory())
+				Width: c.Width, Height: c.Height}, from, n.blocks[0])
 			run.Before = before
 			if after != nil {
 				notified = append(notified, after)

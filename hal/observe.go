@@ -513,9 +513,8 @@ func (rt *Runtime) SetInspector(i *Inspector) {
 
 // watchSource returns what a copy from pinned memory calls right before it reads,
 // and what is called after the listeners were notified of the copy; both are nil
-// without an inspector for such copies. own says that the runtime allocated the memory,
-// so that it is there until it is returned.
-func (rt *Runtime) watchSource(id uint32, c CopySpec, span uint64, own bool) (before, afterNotify func()) {
+// without an inspector for such copies. src is the block of the source.
+func (rt *Runtime) watchSource(id uint32, c CopySpec, span uint64, src *Block) (before, afterNotify func()) {
 	i := rt.inspector.Load()
 	if i == nil || i.Refilled == nil {
 		return nil, nil
@@ -524,13 +523,14 @@ func (rt *Runtime) watchSource(id uint32, c CopySpec, span uint64, own bool) (be
 	if i.Source != nil {
 		afterNotify = func() { i.Source(id, source) }
 	}
-	sum := c.sum()
+	sum, registered := c.sum(), src.registration() != nil
+	kept := registered || src.ownMemory() // not what another library lends, which may be gone any time
 	return func() {
 		switch {
 		case c.sum() != sum:
 			rt.callInOrder(func() { i.Refilled(id, source) })
-		case own:
-			rt.sources.add(&copySource{id: id, c: c, r: source, sum: sum, in: i})
+		case kept:
+			rt.sources.add(&copySource{id: id, c: c, r: source, sum: sum, in: i, registered: registered})
 		}
 	}, afterNotify
 }
@@ -558,11 +558,11 @@ func (rt *Runtime) CompareSources() {
 		if waited[s] {
 			return true
 		}
-		if s.c.sum() != s.sum {
+		now, there := l.sumNow(s)
+		if there && now != s.sum {
 			changed = append(changed, s)
-			return true
 		}
-		return false
+		return !there || now != s.sum
 	})
 	l.mu.Unlock()
 	for _, s := range changed {

@@ -269,6 +269,7 @@ func (s *Stream) done(t *Thread, kind OperationKind) (bool, error) {
 		return false, err
 	}
 	if done && s.listened() {
+		s.dev.rt.CompareSources() // before listeners take the host to come after the copies
 		s.dev.rt.notifyHost(Operation{Kind: kind, Stream: s, Thread: t})
 	}
 	return done, nil

@@ -354,8 +354,9 @@ func contents(r Range) []byte {
 // have waited for yet: their sources are compared again when the host begins a wait,
 // since to change one before that is wrong however early the copy ran.
 type sources struct {
-	mu   sync.Mutex // held while memory is compared, so that none is returned meanwhile
-	list []*copySource
+	mu    sync.Mutex // held while memory is compared, so that none is returned meanwhile
+	list  []*copySource
+	piece [8 << 10]byte // of registered memory, of a size that is read without a fault
 }
 
 type copySource struct {
@@ -364,6 +365,27 @@ type copySource struct {
 	r   Range
 	sum uint32
 	in  *Inspector
+	// registered: the memory is the program's, which may return it to the system without a call.
+	registered bool
+}
+
+// sumNow returns the sum of what a source has now; false if it is not there any more. The lock is held.
+func (l *sources) sumNow(s *copySource) (sum uint32, there bool) {
+	if !s.registered {
+		return s.c.sum(), true
+	}
+	at := uint64(uintptr(unsafe.Pointer(&l.piece))) // of the runtime, which does not move
+	for row := range s.c.Height {
+		for done := uint64(0); done < s.c.Width; {
+			n := min(s.c.Width-done, uint64(len(l.piece)))
+			if !pages.Read(at, touch.Alias(s.c.Src+row*s.c.SrcPitch+done), n) {
+				return 0, false
+			}
+			sum = crc32.Update(sum, castagnoli, l.piece[:n])
+			done += n
+		}
+	}
+	return sum, true
 }
 
 // size returns how many bytes are compared.

@@ -330,6 +330,7 @@ type late struct {
 	refills []refill
 	// unwaited are the numbers of those that no host thread comes after.
 	unwaited    []uint32
+	latest      uint32 // the highest number of a copy so far
 	overwritten []refill
 	unknown     int
 }
@@ -529,6 +530,7 @@ func (c *Checker) Source(id uint32, r hal.Range) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.recording.called(toSource, id, r)
+	c.late.latest = max(c.late.latest, id)
 	p := pieceOf(r)
 	s := &source{expected: c.held > 0}
 	c.table.over(p, func(cl *cell, _ piece) {
@@ -691,12 +693,12 @@ func (s *source) coveredBy(t *thread) bool {
 }
 
 // SourceInUse reports whether no host thread comes after the copy id, as far as operations
-// were handled.
+// were handled; the copy itself may come later.
 func (c *Checker) SourceInUse(id uint32) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.dropWaited()
-	return slices.Contains(c.late.unwaited, id)
+	return id > c.late.latest || slices.Contains(c.late.unwaited, id)
 }
 
 // dropWaited forgets the copies that a host thread comes after. A thread that ends

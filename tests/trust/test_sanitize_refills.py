@@ -3,30 +3,59 @@
 from __future__ import annotations
 
 import threading
+import time
+from contextlib import nullcontext
+from typing import Any
 
 import halstream as hs
 import numpy as np
 import pytest
-from halstream._schedules.block import schedule
+from halstream import testing
+from halstream.cupy import cuda
 
 LIMIT = 10.0
 
 
-@pytest.mark.needs("schedules")  # so that the copy has run when the memory changes
-@pytest.mark.parametrize("end", ["wait", "copy", "block"])
-def test_V42_a_refill_after_the_copy_ran_is_found(backend: str, end: str) -> None:
+@pytest.mark.parametrize("source", ["pinned", "registered"])
+@pytest.mark.parametrize("schedule", ["fifo", "threads"])
+@pytest.mark.parametrize("end", ["stream", "event", "query", "device", "copy", "block"])
+def test_V42_a_refill_after_the_copy_ran_is_found(backend: str, end: str, schedule: str, source: str) -> None:
+    if schedule == "fifo" and backend != "host":
+        pytest.skip("only the host device has schedules")
     s, done = hs.Stream(non_blocking=True), hs.Event()
-    x, staging = hs.empty(16, np.uint8), hs.pinned_empty(16, np.uint8)
-    view = np.asarray(staging)
-    view[:] = 1
-    with schedule("fifo"), hs.sanitize(on="collect") as report:
+    x = hs.empty(16, np.uint8)
+    view = np.ones(16, np.uint8)
+    staging: Any = view
+    if source == "registered":
+        cuda.runtime.hostRegister(view.ctypes.data, 16, 0)
+    else:
+        staging = hs.pinned_empty(16, np.uint8)
+        view = np.asarray(staging)
+        view[:] = 1
+    with testing.schedule("fifo") if schedule == "fifo" else nullcontext(), hs.sanitize(on="collect") as report:
         x.copy_from(staging, s)
         done.record(s)
+        if (
+            schedule == "threads"
+        ):  # the copy has run when the memory changes; a description orders nothing
+            end_of_wait = time.monotonic() + LIMIT
+            while "is idle" not in s.describe() and time.monotonic() < end_of_wait:
+                pass
         view[5] = 2
-        if end == "wait":
+        if end == "stream":
+            s.synchronize(timeout=LIMIT)
+        elif end == "event":
             done.synchronize(timeout=LIMIT)
+        elif end == "query":
+            while not done.query():
+                pass
+        elif end == "device":
+            hs.synchronize(timeout=LIMIT)
         elif end == "copy":
-            assert x.numpy(s)[5] == 1
+            x.numpy(s)
+    s.synchronize(timeout=LIMIT)
+    if source == "registered":
+        cuda.runtime.hostUnregister(view.ctypes.data)
     (found,) = report
     assert found.category == "refill" and found.first.kind == "copy" and found.nbytes == 16
 
