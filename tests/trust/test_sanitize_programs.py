@@ -78,6 +78,7 @@ class Oracle:
             known |= self.events[op.event]
         elif op.kind == "wait stream":
             known |= self.last[op.event] | (self.last[1] if op.event == DEFAULT else 0)
+            known |= self.barrier if op.event == 1 else 0  # as a record on it would
         elif op.kind == "record":
             self.events[op.event] = known
         self.last[op.stream] = known
