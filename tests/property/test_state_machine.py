@@ -120,8 +120,8 @@ class Programs(RuleBasedStateMachine):
         return self.add(line) if line.legacy else line.last
 
     def marked(self, line: Line) -> Op | None:
-        """Return what one waits for that waits for a stream: a driver's record is one more operation there."""
-        return self.add(line) if line.blocking and hs.backend() != "host" else self.mark(line)
+        """Return what one waits for that waits for a stream: a record is one more operation in the legacy order."""
+        return self.add(line) if line.blocking else self.mark(line)
 
     def needed(self, point: Point) -> Op | None:
         """Return what a wait for the event waits for, None when there is nothing.
