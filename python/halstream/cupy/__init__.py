@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .. import _core as _core  # first: it waits for a thread that is importing the package
 from . import cuda
 from ._numpy_names import FROM_NUMPY
 from ._numpy_names import find as _from_numpy

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .. import _core as _core  # first: it waits for a thread that is importing the package
 from ..cupy.cuda._errors import DeviceSynchronized, not_built
 from . import profiler
 

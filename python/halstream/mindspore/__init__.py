@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from .. import _core as _core  # first: it waits for a thread that is importing the package
 from .._dialects._not_built import not_built
 from . import common, context, device_context, hal, nn, ops, runtime
 from ._target import get_current_device, set_device

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from .. import _core as _core  # first: it waits for a thread that is importing the package
 from .._dialects._not_built import not_built
 from . import base, cuda, device, framework
 from ._dtype import TYPES, dtype, get_default_dtype, set_default_dtype

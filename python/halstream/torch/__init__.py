@@ -14,6 +14,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+from .. import _core as _core  # first: it waits for a thread that is importing the package
 from . import _C as _C
 from . import accelerator, cpu, cuda, version
 from ._device import device
