@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"halstream/hal/driver"
@@ -56,6 +57,10 @@ type Runtime struct {
 //   - [ErrAbsent]: the driver has no device.
 //   - The error of the driver for a device that it cannot open.
 func Open(drv driver.Driver, threads int) (*Runtime, error) {
+	if err := takePoller(); err != nil {
+		drv.Close()
+		return nil, err
+	}
 	rt := &Runtime{drv: drv, Funcs: newQueue(threads), status: status.NewWord()}
 	rt.listeners.status = rt.status
 	rt.sim, _ = drv.(driver.Simulator)
@@ -82,6 +87,32 @@ func Open(drv driver.Driver, threads int) (*Runtime, error) {
 		return nil, driver.Errorf(driver.BackendAbsent, "open backend", "%s has no device", drv.Name())
 	}
 	return rt, nil
+}
+
+// takePoller has Go's runtime take the file descriptors of its poller now. It would take them with the first timer, and
+// end the process where there are none left.
+func takePoller() error {
+	const needed = 4
+	var err error
+	var free []int
+	for range needed {
+		var fd int
+		if fd, err = syscall.Open("/dev/null", syscall.O_RDONLY|syscall.O_CLOEXEC, 0); err != nil {
+			break
+		}
+		free = append(free, fd)
+	}
+	for _, fd := range free {
+		_ = syscall.Close(fd)
+	}
+	if err != nil {
+		return driver.Errorf(driver.BackendAbsent, "open backend", "the process has %d file descriptors left (%v), and the "+
+			"runtime needs %d: close some, or raise the limit (ulimit -n)", len(free), err, needed)
+	}
+	// The poller is made by the first timer that has a function: one of the time package with a channel has none until
+	// somebody waits for it.
+	time.AfterFunc(time.Hour, func() {}).Stop()
+	return nil
 }
 
 // Opener opens a backend. If the backend cannot be used it returns an error of kind

@@ -293,3 +293,29 @@ def test_too_few_threads_are_an_error_and_not_the_end_of_the_process(child: Chil
         """
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_a_process_without_file_descriptors_goes_on(child: Child) -> None:
+    """Go's runtime ends the process where its poller gets none, so it has to have them from the first stream on."""
+    done = child(
+        """
+    import os
+    import resource
+
+    import halstream as hs
+
+    s, taken = hs.Stream(), []
+    resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+    try:
+        while True:
+            taken.append(os.open("/dev/null", os.O_RDONLY))
+    except OSError:
+        pass
+    s.delay(0.001)  # a timer
+    print(s.synchronize(timeout=10), bool(taken))
+    for number in taken:
+        os.close(number)
+    """
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "None True\n"

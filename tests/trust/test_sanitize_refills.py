@@ -35,9 +35,7 @@ def test_V42_a_refill_after_the_copy_ran_is_found(backend: str, end: str, schedu
     with testing.schedule("fifo") if schedule == "fifo" else nullcontext(), hs.sanitize(on="collect") as report:
         x.copy_from(staging, s)
         done.record(s)
-        if (
-            schedule == "threads"
-        ):  # the copy has run when the memory changes; a description orders nothing
+        if schedule == "threads":  # the copy has run when the memory changes; a description orders nothing
             end_of_wait = time.monotonic() + LIMIT
             while "is idle" not in s.describe() and time.monotonic() < end_of_wait:
                 pass

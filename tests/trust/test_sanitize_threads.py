@@ -7,6 +7,7 @@ import asyncio
 import concurrent.futures
 import queue
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -211,6 +212,76 @@ def test_V7_also_by_objects_that_were_made_before(backend: str, name: str) -> No
     work, one = Work(), make()
     with hs.sanitize() as report:
         way(work, one)
+    assert not report.all, str(report)
+
+
+QUEUES: dict[str, Make] = {
+    "queue": queue.Queue,
+    "bounded queue": lambda: queue.Queue(4),
+    "priority queue": queue.PriorityQueue,
+    "simple queue": lambda: queue.SimpleQueue(),
+}
+
+
+@pytest.mark.parametrize("make", QUEUES.values(), ids=QUEUES.keys())
+@pytest.mark.parametrize("taken", [1, 2])
+def test_V7_who_gets_an_item_does_not_come_after_later_puts(backend: str, make: Make, taken: int) -> None:
+    """The second item is put after a wait for the work of the first one, and is there before that one is got."""
+    work, both = Work(), list[int]()
+    with hs.sanitize() as report:
+        work.aside()
+        items = make()
+
+        def produce() -> None:
+            work.x.fill(1, work.a)
+            items.put(1)
+            work.a.synchronize(timeout=LIMIT)
+            items.put(2)
+            both.append(1)
+
+        thread = threading.Thread(target=produce)
+        thread.start()
+        end = time.monotonic() + LIMIT
+        while not both and time.monotonic() < end:
+            pass
+        assert [items.get(timeout=LIMIT) for _ in range(taken)] == [1, 2][:taken]
+        work.second()
+        thread.join(LIMIT)
+    assert not report
+    assert [one.category for one in report.all] == ["timing"] * (2 - taken)
+
+
+def test_V7_who_finds_room_in_a_bounded_queue_comes_after_who_made_it(backend: str) -> None:
+    work = Work()
+    with hs.sanitize() as report:
+        items = queue.Queue[int](1)
+        items.put(1)
+        thread = _waiter(work, lambda: items.put(2, timeout=LIMIT))
+        work.first()
+        items.get(timeout=LIMIT)
+        _ended(thread)
+    assert not report.all, str(report)
+
+
+def test_V7_a_put_that_fails_orders_nobody(backend: str) -> None:
+    work, item = Work(), object()
+    with hs.sanitize() as report:
+        items = queue.Queue[object](1)
+        items.put(0)
+        work.aside()
+        work.first()
+        with pytest.raises(queue.Full):
+            items.put(item, block=False)
+        items.get()
+
+        def late() -> None:
+            work.aside()
+            items.put(item)
+
+        thread = threading.Thread(target=late)
+        thread.start()
+        assert items.get(timeout=LIMIT) is item
+        thread.join(LIMIT)
     assert not report.all, str(report)
 
 

@@ -1,7 +1,7 @@
 """The order that host threads make among themselves, for the checker.
 
 While a sanitizer is on, the library's objects that order threads say what they order:
-locks, conditions (and with them events, semaphores, barriers and queues), futures, the start
+locks, conditions (and with them events and semaphores), barriers, queues, futures, the start
 and the end of threads, and callbacks that another thread gives to an event loop. Methods are
 replaced by ones that call the original and say what happened; they do nothing else, hold no
 lock, and are taken out again. Locks that were made before cannot be seen, since their class
@@ -23,7 +23,7 @@ from .. import _sites
 from .._native._constants import ORDER_ACQUIRE, ORDER_BEGIN, ORDER_END, ORDER_RELEASE
 from .._runtime import runtime
 from . import tracked
-from .orderobjects import Number, State, muted, number_of, number_of_lock, report_order
+from .orderobjects import Items, Number, State, muted, number_of, number_of_lock, report_order
 
 __all__ = ["install", "remove"]
 
@@ -71,6 +71,44 @@ def _event_is_set(original: Callable[..., Any]) -> Callable[..., Any]:
         return found
 
     return is_set
+
+
+def _queue_put(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def put(self: Any, item: Any, block: bool = True, timeout: Any = None) -> None:
+        if muted.muted or not State.on:
+            original(self, item, block, timeout)
+            return
+        items = Items.of(self)
+        items.put_begins(item)
+        muted.muted = True
+        try:
+            original(self, item, block, timeout)
+        except BaseException:
+            items.put_fails(item)
+            raise
+        finally:
+            muted.muted = False
+        if self.maxsize > 0:
+            items.put_found_room()
+
+    return put
+
+
+def _queue_get(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def get(self: Any, block: bool = True, timeout: Any = None) -> Any:
+        if muted.muted or not State.on:
+            return original(self, block, timeout)
+        muted.muted = True
+        try:
+            item = original(self, block, timeout)
+        finally:
+            muted.muted = False
+        Items.of(self).got(item)
+        return item
+
+    return get
 
 
 # A barrier orders all that arrive before all that leave. The lock in it orders more by chance: who leaves
@@ -229,6 +267,8 @@ _METHODS: tuple[tuple[Any, str, Callable[[Callable[..., Any]], Callable[..., Any
     (threading.Condition, "__exit__", _condition_exit),
     (threading.Condition, "wait", _condition_wait),
     (threading.Event, "is_set", _event_is_set),
+    (queue.Queue, "put", _queue_put),
+    (queue.Queue, "get", _queue_get),
     (threading.Barrier, "wait", _barrier_wait),
     (threading.Barrier, "_enter", _barrier_enter),
     (threading.Barrier, "_release", _barrier_release),

@@ -8,7 +8,7 @@ import threading
 from typing import Any
 
 from .._native._constants import ORDER_ACQUIRE, ORDER_RELEASE
-from .orderobjects import Number, number_of, report_order
+from .orderobjects import Items, Number, report_order
 
 __all__ = ["SIMPLE", "Lock", "RLock", "SimpleQueue", "raw_lock", "use"]
 
@@ -112,7 +112,7 @@ class SimpleQueue(SIMPLE, metaclass=_Kind):  # type: ignore[misc]
         return SIMPLE() if cls is SimpleQueue and _for_library() else super().__new__(cls, *args, **kwargs)
 
     def put(self, item: Any, block: Any = True, timeout: Any = None) -> None:
-        report_order(ORDER_RELEASE, number_of(self))
+        Items.of(self).put_begins(item)
         super().put(item, block, timeout)
 
     def put_nowait(self, item: Any) -> None:
@@ -120,7 +120,7 @@ class SimpleQueue(SIMPLE, metaclass=_Kind):  # type: ignore[misc]
 
     def get(self, block: Any = True, timeout: Any = None) -> Any:
         item = super().get(block, timeout)
-        report_order(ORDER_ACQUIRE, number_of(self))
+        Items.of(self).got(item)
         return item
 
     def get_nowait(self) -> Any:
