@@ -231,17 +231,20 @@ def test_W2_a_signal_of_a_timer(child: Child) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_W2_a_signal_of_another_process(child: Child) -> None:
+@pytest.mark.parametrize("name", ["SIGUSR1", "SIGINT", "SIGTERM", "SIGALRM"])
+@pytest.mark.parametrize("wait", ["s.synchronize()", "opened.wait()"])
+def test_W2_a_signal_of_another_process(child: Child, name: str, wait: str) -> None:
+    """As of a person who ends a program by Ctrl-C, which has a handler for that."""
     done = child(
-        """
-        import os, signal, subprocess, sys
+        f"""
+        import os, signal, subprocess, sys, threading
         import halstream as hs
-        s = hs.Stream()
+        s, opened = hs.Stream(), threading.Event()
         gate = hs.testing.Gate(s)
-        signal.signal(signal.SIGUSR1, lambda *_: gate.open())
-        sent = f"import os, time; time.sleep(1.0); os.kill({os.getpid()}, {int(signal.SIGUSR1)})"
+        signal.signal(signal.{name}, lambda *_: (gate.open(), opened.set()))
+        sent = f"import os, time; time.sleep(1.0); os.kill({{os.getpid()}}, {{int(signal.{name})}})"
         other = subprocess.Popen([sys.executable, "-c", sent])
-        s.synchronize()
+        {wait}
         other.wait(20)
         """
     )

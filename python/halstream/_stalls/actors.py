@@ -29,14 +29,6 @@ _TOOLS = frozenset(
 # Libraries that those are made of; programs may use them, too.
 _PARTS = frozenset({"tornado", "zmq"})
 
-# Signals that ask the program to end; a handler for them ends no wait.
-_ENDS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT}
-_TIMERS = {
-    signal.SIGALRM: signal.ITIMER_REAL,
-    signal.SIGVTALRM: signal.ITIMER_VIRTUAL,
-    signal.SIGPROF: signal.ITIMER_PROF,
-}
-
 
 def belongs_to_tool(ident: int, frame: FrameType) -> bool:
     """Return True for a thread of a tool, such as a progress bar's or a test runner's.
@@ -104,22 +96,19 @@ def native_threads(frames: Iterable[int]) -> list[str]:
     return found
 
 
-def signal_may_come(*, ends: bool = False) -> bool:
-    """Return True if the program has a handler for a signal that may come by itself.
+def signal_may_come() -> bool:
+    """Return True if the program has a handler for a signal, which a person, a timer or another process may send.
 
-    Handlers for signals that ask the program to end count with `ends`.
+    Those of tools and libraries do not count, nor does Python's own for Ctrl-C: it raises, and opens no gate.
     """
-    for number in signal.valid_signals() - (set() if ends else _ENDS):
+    for number in signal.valid_signals():
         handler = signal.getsignal(number)
         while isinstance(handler, functools.partial):
             handler = handler.func
         if not callable(handler) or handler is signal.default_int_handler:
             continue
         code = getattr(handler, "__code__", None)
-        if code is not None and (_of_tool(code) or _sites.is_library(code.co_filename) or _interrupts_trio(code)):
-            continue
-        timer = _TIMERS.get(signal.Signals(number)) if number in _TIMERS else None
-        if timer is None or signal.getitimer(timer)[0] > 0:
+        if code is None or not (_of_tool(code) or _sites.is_library(code.co_filename) or _interrupts_trio(code)):
             return True
     return False
 

@@ -116,8 +116,7 @@ def ask_for_loop(line: Any) -> bool:
     """
     me = threading.get_ident()
     block = None if os.environ.get("HALSTREAM_STALL") == "0" else looking_loop(line)
-    # In a loop a task may wait for a signal that asks the program to end.
-    if block is None or _actors.signal_may_come(ends=True):
+    if block is None or _actors.signal_may_come():
         _suspicions.pop(me, None)
         return False
     try:

@@ -108,7 +108,7 @@ def _look() -> tuple[_Verdict, Block] | None:
     asks = {} if question is None else {main: Block(f"asks again and again for {question.question}")}
     picture = _waiters.take(threading.get_ident(), asks)
     block = picture.blocks.get(main)
-    if block is None or block.idle or picture.native or _actors.signal_may_come(ends=True):
+    if block is None or block.idle or picture.native or _actors.signal_may_come():
         return None
     hopeless = picture.hopeless(main)
     # A thread that waits in the runtime raises its own error, after which the main thread may go on.
