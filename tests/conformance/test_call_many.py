@@ -217,8 +217,9 @@ def test_H6_a_thread_that_runs_functions_of_C_lets_other_threads_run(backend: st
     other = threading.Thread(target=count)
     other.start()
     try:
-        # Python's lock is offered; on a machine with other work the thread may be too late to take it.
-        assert any(advanced() for _ in range(20))
+        # Python's lock is offered; on a machine with other work the thread may be too late to take it, or the functions
+        # may have to wait for each other, and so let it go.
+        assert sum(advanced() for _ in range(10)) > 5
     finally:
         stop.set()
         other.join(LIMIT)
