@@ -186,7 +186,7 @@ def lacking(folder: Path) -> dict[str, str]:
                 names = [node.module]
             for name in (name.partition(".")[0] for name in names):
                 folders = (path.parent, ROOT / "tests")
-                ours = name in ("halstream", "corpus") or any((at / f"{name}.py").exists() for at in folders)
+                ours = name in ("halstream", "corpus", "races") or any((at / f"{name}.py").exists() for at in folders)
                 if not ours and importlib.util.find_spec(name) is None:
                     found[os.path.relpath(path, ROOT)] = name
     return found
