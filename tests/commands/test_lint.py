@@ -73,6 +73,43 @@ CASES = [
         "    acl.rt.stream_wait_event(t, e)\n    acl.rt.reset_event(e, t)",
     ),
     ("HS207", "import torch\ntorch.cuda.Stream(True)", "import cupy\ncupy.cuda.Stream(True)"),
+    ("HS301", "s = stream()\ns.wait_stream(s)", "s = stream()\ns.wait_stream(t)"),
+    ("HS301", "def f(x):\n    x.side.wait_stream(x.side)", "def f(x):\n    x.side.wait_stream(x.main)"),
+    (
+        "HS301", "import torch\nwith torch.cuda.stream(s):\n    s.wait_stream(torch.cuda.current_stream())",
+        "import torch\ns.wait_stream(torch.cuda.current_stream())\nwith torch.cuda.stream(s):\n    pass",
+    ),
+    (
+        "HS301",
+        "import torch\nwith torch.cuda.stream(x.s):\n    if x:\n        torch.cuda.current_stream().wait_stream(x.s)",
+        "import torch\nwith torch.cuda.stream(x.s):\n    torch.cuda.current_stream().wait_stream(x.t)",
+    ),
+    (
+        "HS301",
+        "import paddle\nwith paddle.device.stream_guard(s):\n    s.wait_stream(paddle.device.current_stream())",
+        "import paddle\nwith paddle.device.stream_guard(s):\n    s.wait_stream(main)",
+    ),
+    (
+        "HS302",
+        "import torch\nclass Offload:\n    def __init__(self):\n        self.main = torch.cuda.current_stream()\n"
+        "    def pack(self):\n        self.side.wait_stream(self.main)",
+        "import torch\nclass Offload:\n    def __init__(self):\n        self.side = torch.cuda.Stream()\n"
+        "    def pack(self):\n        self.side.wait_stream(torch.cuda.current_stream())",
+    ),
+    (
+        "HS302",
+        "import torch\nclass A:\n    def __init__(self):\n        self.s, self.m = f(), torch.cuda.default_stream()\n"
+        "    def g(self):\n        self.s.wait_stream(self.m)",
+        "import torch\nclass A:\n    def __init__(self):\n        self.m = torch.cuda.default_stream()\n"
+        "        self.s.wait_stream(self.m)",
+    ),
+    ("HS303", "y = x.to('cpu', non_blocking=True)\ny.sum()", "y = x.to('cpu', non_blocking=True)\nsync()\ny.sum()"),
+    ("HS303", "print(x.to('cpu', non_blocking=True).item())", "print(x.to('cpu').item())"),
+    (
+        "HS303", "import torch\ny = x.to(device=torch.device('cpu'), non_blocking=True)\nif y > 3:\n    pass",
+        "import torch\ny = x.to(device=torch.device('cuda'), non_blocking=True)\nif y > 3:\n    pass",
+    ),
+    ("HS303", "y = x.to('cpu', non_blocking=True)\nf(float(y))", "y = x.to('cpu', non_blocking=True)\nf(y)"),
 ]  # fmt: skip
 
 
@@ -113,6 +150,22 @@ def test_every_rule_has_a_case() -> None:
         "import torch\nmatch f():\n    case torch:\n        torch.nothing",
         "from torch.cuda import comm\nfrom cupy.cuda import nccl\nfrom mindspore.hal import event",
         "import torch.cuda.later\ntorch.cuda.later.f()",
+        "import torch\nwith torch.cuda.stream(s):\n    s = t\n    s.wait_stream(torch.cuda.current_stream())",
+        "import torch\nwith torch.cuda.stream(s):\n    torch.cuda.set_stream(t)\n"
+        "    s.wait_stream(torch.cuda.current_stream())",
+        "import torch\nwith torch.cuda.stream(s):\n    with torch.cuda.stream(t):\n"
+        "        s.wait_stream(torch.cuda.current_stream())",
+        "import torch\nwith torch.cuda.stream(s):\n    s.wait_stream(torch.cuda.current_stream(1))",
+        "import torch\nwith torch.cuda.stream(s):\n    def hook():\n        s.wait_stream(torch.cuda.current_stream())",
+        "streams[0].wait_stream(streams[1])\nf().wait_stream(f())",
+        "import torch\nclass A:\n    def __init__(self):\n        self.m = torch.cuda.current_stream()\n"
+        "    def g(self):\n        self.m = torch.cuda.current_stream()\n        self.s.wait_stream(self.m)",
+        "y = x.to('cpu', non_blocking=True).numpy()\nz = y.view(2)\nkept.append(z)",  # views read nothing
+        "y = x.to('cpu', non_blocking=True)\nevent.synchronize()\ny.item()",
+        "y = x.to('cpu', non_blocking=True)\nloss.item()\ny.item()",  # waits for the same stream
+        "y = x.to('cpu', non_blocking=True)\ny = other()\ny.item()",
+        "y = x.to('cpu', non_blocking=True)\nif y is None:\n    pass",
+        "y = x.to(place, non_blocking=True)\ny.item()",
     ],
 )
 def test_what_is_not_certain_is_no_finding(tmp_path: Path, source: str) -> None:
@@ -326,3 +379,14 @@ def test_the_page_shows_what_is_printed(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.chdir(tmp_path)
     assert run("app.py").output == printed
     assert re.findall(r"(?m)^\| (HS\d+) \| (.*) \|$", page) == list(RULES.items())
+
+
+def test_some_of_the_popular_races_show_in_the_source(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "races.md").read_text()
+    found = {}
+    for name, source in re.findall(r"(?ms)^```python\n# file: (\w+)\.py\n(.*?)^```$", page):
+        found[name] = {rule for _, rule in rules_of(tmp_path, source)}
+        assert rules_of(tmp_path, re.sub(r"(?m)^( *).*# repair: (.*)$", r"\1\2", source)) == [], name
+    assert {name: rules for name, rules in found.items() if rules} == {
+        "itself": {"HS301"}, "cached_stream": {"HS302"}, "early_read": {"HS303"}, "record_stream": {"HS204"},
+    }  # fmt: skip

@@ -20,6 +20,9 @@ RULES = {
     "HS205": "elapsed time of an event that was made without timing",
     "HS206": "acl: an event that stays set is waited for in a loop without reset_event",
     "HS207": "True or False where the device of a stream goes",
+    "HS301": "a stream waits for itself, also as the current stream of its own block",
+    "HS302": "a wait for the stream that was current, or the default one, when the object was made",
+    "HS303": "what a copy to the CPU without blocking brings is read before anything waits for it",
 }
 
 

@@ -10,7 +10,7 @@ import traceback
 import warnings
 from collections.abc import Iterable, Iterator
 
-from . import names, patterns
+from . import names, order, patterns
 from .finding import Finding, silenced
 from .guards import Guards
 from .resolve import scopes
@@ -99,7 +99,7 @@ def _check(path: str, source: str, tree: ast.Module) -> list[Finding]:
     found = set()
     guards = Guards(tree)
     for scope in scopes(tree):
-        for node, rule, text in (*names.check(scope, guards), *patterns.check(scope)):
+        for node, rule, text in (*names.check(scope, guards), *patterns.check(scope), *order.check(scope)):
             line, column = getattr(node, "lineno", 1), getattr(node, "col_offset", 0) + 1
             if not silenced(lines[line - 1] if line <= len(lines) else "", rule):
                 found.add(Finding(path, line, column, rule, text))
