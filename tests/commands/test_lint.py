@@ -104,6 +104,11 @@ CASES = [
         "        self.s.wait_stream(self.m)",
     ),
     ("HS303", "y = x.to('cpu', non_blocking=True)\ny.sum()", "y = x.to('cpu', non_blocking=True)\nsync()\ny.sum()"),
+    (
+        "HS303",
+        "import torch\nwith torch.cuda.stream(s):\n    y = x.to('cpu', non_blocking=True)\nif z:\n    y = y + 1",
+        "import torch\nwith torch.cuda.stream(s):\n    y = x.to('cpu', non_blocking=True)\nif z:\n    y = z + 1",
+    ),
     ("HS303", "print(x.to('cpu', non_blocking=True).item())", "print(x.to('cpu').item())"),
     (
         "HS303", "import torch\ny = x.to(device=torch.device('cpu'), non_blocking=True)\nif y > 3:\n    pass",
@@ -166,6 +171,8 @@ def test_every_rule_has_a_case() -> None:
         "y = x.to('cpu', non_blocking=True)\ny = other()\ny.item()",
         "y = x.to('cpu', non_blocking=True)\nif y is None:\n    pass",
         "y = x.to(place, non_blocking=True)\ny.item()",
+        "if here:\n    x = x.to('cpu', non_blocking=True)\nelif there:\n    x = x.clone()",
+        "try:\n    y = x.to('cpu', non_blocking=True)\n    f()\nexcept OSError:\n    y.item()",
     ],
 )
 def test_what_is_not_certain_is_no_finding(tmp_path: Path, source: str) -> None:

@@ -12,9 +12,11 @@ __all__ = ["check"]
 Found = tuple[ast.AST, str, str]
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_INNER = (ast.stmt, ast.ExceptHandler, ast.match_case)  #: what has statements of its own
 #: What makes a stream current in a ``with`` block.
 _CONTEXTS = ("torch.cuda.stream", "torch.cuda.StreamContext", "paddle.device.stream_guard",
              "mindspore.hal.StreamCtx", "mindspore.runtime.StreamCtx")  # fmt: skip
+_ASKED = ("current_stream", "default_stream")
 #: Methods of a tensor on the host that read it. Others, such as numpy() and view(), only give another name to it.
 _READS = frozenset(("item", "tolist", "sum", "mean", "max", "min", "any", "all", "argmax", "argmin", "norm", "clone",
                     "float", "double", "int", "long", "bool"))  # fmt: skip
@@ -30,7 +32,7 @@ def check(scope: Scope) -> Iterator[Found]:
     yield from _own_waits(scope, nodes)
     if isinstance(scope.node, ast.ClassDef):
         yield from _cached(scope)
-    yield from _early_reads(nodes)
+    yield from _early_reads(scope)
 
 
 def _own_waits(scope: Scope, nodes: list[ast.AST]) -> Iterator[Found]:
@@ -128,13 +130,14 @@ def _cached(scope: Scope) -> Iterator[Found]:
     made: dict[str, tuple[int, str]] = {}
     bound: list[str] = []
     for method in methods:
-        inner = Scope(method, scope.outer)
         for node in own_nodes(method):
             if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
                 bound.append(_path(node))
             for target, value in _pairs(node) if method.name == "__init__" else ():
-                called = inner.value(value.func) if isinstance(value, ast.Call) else None
-                if called is not None and called.name.endswith((".current_stream", ".default_stream")):
+                if not isinstance(value, ast.Call) or _called(value) not in _ASKED:
+                    continue
+                called = Scope(method, scope.outer).value(value.func)
+                if called is not None and called.name.rpartition(".")[2] in _ASKED:
                     made[_path(target)] = (target.lineno, called.name)
     for method in methods:
         for node in own_nodes(method) if method.name != "__init__" else ():
@@ -162,40 +165,80 @@ def _pairs(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
                 yield target, node.value
 
 
-def _early_reads(nodes: list[ast.AST]) -> Iterator[Found]:
+def _early_reads(scope: Scope) -> Iterator[Found]:
     """HS303: what a copy to the CPU that does not block brings is read before anything waits for it."""
-    copies: dict[str, int] = {}
-    for statement in nodes:
-        if not isinstance(statement, ast.stmt):
-            continue
-        parts = list(_own_expressions(statement))
-        for node in parts:
-            if isinstance(node, ast.Call) and _may_wait(node, copies):
-                copies.clear()
-            elif line := _reads(node, copies):
+    for statements in _sequences(scope.node):
+        for number, statement in enumerate(statements):
+            read = [(node, node.lineno) for node in _expressions(statement) if any(map(_is_copy, _read_by(node)))]
+            for target, value in assigned(statement):
+                if _is_copy(value) and (node := _first_read(statements[number + 1 :], target.id)) is not None:
+                    read.append((node, value.lineno))
+            for node, line in read:
                 yield (
                     node,
                     "HS303",
                     f"the copy of line {line} does not block, and nothing in this function waits for it: synchronize "
                     "its stream or an event behind it before the CPU reads",
                 )
-                copies = {name: at for name, at in copies.items() if at != line}  # once for each copy
-        for target, value in assigned(statement):
-            copies.pop(target.id, None)
-            if _is_copy(value):
-                copies[target.id] = value.lineno
 
 
-def _own_expressions(statement: ast.stmt) -> Iterator[ast.AST]:
+def _sequences(scope: ast.AST) -> Iterator[list[ast.stmt]]:
+    """Yield the statements of a scope in lists of which each runs behind the ones before it.
+
+    A branch or a loop has lists of its own; what is in a ``with`` block stands in the list around it.
+    """
+    waiting = list(_bodies(scope))
+    while waiting:
+        found: list[ast.stmt] = []
+        left = list(reversed(waiting.pop()))
+        while left:
+            statement = left.pop()
+            found.append(statement)
+            if isinstance(statement, (ast.With, ast.AsyncWith)):
+                left.extend(reversed(statement.body))
+            elif not isinstance(statement, (*_FUNCTIONS, ast.ClassDef)):
+                waiting.extend(_bodies(statement))
+        yield found
+
+
+def _bodies(node: ast.AST) -> Iterator[list[ast.stmt]]:
+    """Yield the lists of statements that a node has."""
+    for part in (node, *getattr(node, "handlers", ()), *getattr(node, "cases", ())):
+        for field in ("body", "orelse", "finalbody"):
+            body = getattr(part, field, None)
+            if isinstance(body, list) and body:
+                yield body
+
+
+def _first_read(statements: list[ast.stmt], name: str) -> ast.expr | None:
+    """Return the first expression that reads a tensor by its name, None if a wait or another value may come first."""
+    left = list(reversed(statements))
+    while left:
+        statement = left.pop()
+        parts = list(_expressions(statement))
+        for node in parts:
+            if isinstance(node, ast.Call) and _may_wait(node, name):
+                return None
+            if any(isinstance(one, ast.Name) and one.id == name for one in _read_by(node)):
+                return node
+        if any(isinstance(one, ast.Name) and one.id == name and not isinstance(one.ctx, ast.Load) for one in parts):
+            return None
+        # What is in a with block comes anyway, and a function's body not here.
+        if not isinstance(statement, (ast.With, ast.AsyncWith, *_FUNCTIONS, ast.ClassDef)):
+            left.extend(one for body in reversed(list(_bodies(statement))) for one in reversed(body))
+    return None
+
+
+def _expressions(statement: ast.stmt) -> Iterator[ast.expr]:
     """Yield the expressions of a statement, from the inside out, without those of statements in it."""
-    order: list[ast.AST] = []
-    waiting: list[ast.AST] = [one for one in ast.iter_child_nodes(statement) if not isinstance(one, ast.stmt)]
+    order: list[ast.expr] = []
+    waiting: list[ast.AST] = [statement]
     while waiting:
         node = waiting.pop()
-        if isinstance(node, (ast.stmt, ast.Lambda)):
-            continue
-        order.append(node)
-        waiting.extend(ast.iter_child_nodes(node))
+        if isinstance(node, ast.expr):
+            order.append(node)
+        if not isinstance(node, (ast.Lambda, *_FUNCTIONS, ast.ClassDef)):
+            waiting.extend(one for one in ast.iter_child_nodes(node) if not isinstance(one, _INNER))
     return reversed(order)
 
 
@@ -211,32 +254,25 @@ def _is_copy(node: ast.AST) -> bool:
     return asynchronous and isinstance(place, ast.Constant) and place.value == "cpu"
 
 
-def _may_wait(node: ast.Call, copies: dict[str, int]) -> bool:
-    """Return whether a call may wait for a copy: it is called so, or reads something of a device."""
-    name = _called(node)
-    if any(part in name.lower() for part in _WAITS):
+def _may_wait(node: ast.Call, name: str) -> bool:
+    """Return whether a call may wait for a copy: it is called so, or reads something else of a device."""
+    called = _called(node)
+    if any(part in called.lower() for part in _WAITS):
         return True
-    if name in _WAIT_TOO and isinstance(node.func, ast.Attribute):
+    if called in _WAIT_TOO and isinstance(node.func, ast.Attribute):
         owner = node.func.value
-        return not (_path(owner) in copies or _is_copy(owner))
+        return _path(owner) != name and not _is_copy(owner)
     return False
 
 
-def _reads(node: ast.AST, copies: dict[str, int]) -> int:
-    """Return the line of the copy that a node reads the result of, 0 if none."""
-    read: list[ast.expr] = []
+def _read_by(node: ast.expr) -> list[ast.expr]:
+    """Return the expressions whose values a node certainly reads, if they are tensors."""
     if isinstance(node, ast.Call):
         if isinstance(node.func, ast.Attribute) and node.func.attr in _READS:
-            read = [node.func.value]
-        elif isinstance(node.func, ast.Name) and node.func.id in _READERS:
-            read = list(node.args)
-    elif isinstance(node, ast.BinOp):
-        read = [node.left, node.right]
-    elif isinstance(node, ast.Compare) and not any(isinstance(sign, (ast.Is, ast.IsNot)) for sign in node.ops):
-        read = [node.left, *node.comparators]
-    for one in read:
-        if isinstance(one, ast.Name) and one.id in copies:
-            return copies[one.id]
-        if _is_copy(one):
-            return one.lineno
-    return 0
+            return [node.func.value]
+        return list(node.args) if isinstance(node.func, ast.Name) and node.func.id in _READERS else []
+    if isinstance(node, ast.BinOp):
+        return [node.left, node.right]
+    if isinstance(node, ast.Compare) and not any(isinstance(sign, (ast.Is, ast.IsNot)) for sign in node.ops):
+        return [node.left, *node.comparators]
+    return []
