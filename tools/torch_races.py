@@ -48,14 +48,16 @@ def measured(python: Path, mode: str) -> dict[str, dict[str, bool]]:
 def table(results: dict[str, dict[str, dict[str, bool]]]) -> str:
     """Return the figures by pattern, and those of the repaired programs in the last row."""
     modes = list(results)
-    lines = ["| what is wrong | programs | " + " | ".join(HEADS[mode] for mode in modes) + " |"]
-    lines.append("|---" * (2 + len(modes)) + "|")
+    lines = ["| what is wrong | programs | " + " | ".join(HEADS[mode] for mode in modes) + " | mended |"]
+    lines.append("|---" * (3 + len(modes)) + "|")
     for pattern, what in PATTERNS.items():
         names = [race.name for race in RACES if race.pattern == pattern]
-        counts = (str(sum(results[mode][name]["found"] for name in names)) for mode in modes)
+        counts = [str(sum(results[mode][name]["found"] for name in names)) for mode in modes]
+        counts.append(str(sum(results["fifo"][name]["mended"] for name in names)))
         lines.append(f"| {what} | {len(names)} | " + " | ".join(counts) + " |")
     for title, key in (("**all reported**", "found"), ("**repaired programs reported**", "wrong")):
-        counts = (str(sum(row[key] for row in results[mode].values())) for mode in modes)
+        counts = [str(sum(row[key] for row in results[mode].values())) for mode in modes]
+        counts.append(str(sum(row["mended"] for row in results["fifo"].values())) if key == "found" else "")
         lines.append(f"| {title} | {len(RACES)} | " + " | ".join(counts) + " |")
     return "\n".join(lines) + "\n"
 

@@ -12,7 +12,7 @@ from typing import Any
 import halstream as hs
 import pytest
 from races import MODES, PATTERNS, RACES, Race
-from races.modes import errors_of_csan, report_of
+from races.modes import errors_of_csan, mended, report_of
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -63,6 +63,15 @@ def test_torchs_own_sanitizer_runs_beside(torch: Any) -> None:
     missing, freed = by_name["diffusers_13502"], by_name["deepspeed_7965"]
     assert errors_of_csan(missing.broken) and not errors_of_csan(missing.fixed)
     assert not errors_of_csan(freed.broken)
+
+
+def test_a_suggested_line_is_put_in_as_it_stands(torch: Any) -> None:
+    (race,) = (race for race in RACES if race.name == "deepspeed_7965")
+    report = str(report_of(race.broken, "fifo"))
+    assert mended(race, report)
+    assert not mended(race, report.replace("flat.record_stream(reduction)", "pass"))
+    assert not mended(race, report.replace("flat.record_stream(reduction)", "no_such_name.wait()"))
+    assert not mended(race, "no line")
 
 
 #: The programs of the page with their reports; a line is replaced by what stands behind its `# repair:`.
