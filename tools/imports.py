@@ -103,7 +103,7 @@ WANTED = {
 
 #: The folders and modules of the package: each imports those before it only, and what WANTED says on purpose.
 LAYERS = (
-    *("_compiled", "_errors", "_notes", "_records", "_runtime", "_native", "_sites"),
+    *("_compiled", "_errors", "_notes", "_record_types", "_records", "_runtime", "_native", "_sites"),
     *("_core", "_memory", "_kernel", "_traces", "_dialects", "_stalls", "_checks", "_schedules"),
     *("acl", "cupy", "cupyx", "mindspore", "paddle", "torch", "_notebook", "_lint", "_capi", "_campaign"),
     *("_plugin", "testing", "pytest_plugin", "_cli", "cli", "__main__"),

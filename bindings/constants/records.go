@@ -128,5 +128,5 @@ func recordType(of ast.Expr) (string, error) {
 		}
 		return "tuple[" + strings.Repeat(inner+", ", n-1) + inner + "]", err
 	}
-	return "", fmt.Errorf("Python has no type for %T", of)
+	return "", fmt.Errorf("there is no type of Python for %T", of)
 }

@@ -73,20 +73,25 @@ def accesses(function: Callable[..., Any], /, reads: Iterable[Any] = (), writes:
     return declared
 
 
-#: Classes of arrays that are no buffers of Python, with what yields the memory of one as `pieces` does; a dialect adds
-#: its own when it is imported.
-arrays: dict[type, Callable[[Any], Iterator[tuple[int, int, int, int]]]] = {}
+Pieces = Iterator[tuple[int, int, int, int]]
+_arrays: tuple[tuple[type, Callable[[Any], Pieces]], ...] = ()
 
 
-def pieces_of_array(value: Any) -> Iterator[tuple[int, int, int, int]] | None:
+def add_arrays(cls: type, memory: Callable[[Any], Pieces]) -> None:
+    """Have a dialect's arrays, which are no buffers of Python, count; `memory` yields that of one as `pieces` does."""
+    global _arrays
+    _arrays = (*_arrays, (cls, memory))
+
+
+def pieces_of_array(value: Any) -> Pieces | None:
     """Return the memory of an array of a dialect, None for another object."""
-    for cls, memory in arrays.items():
+    for cls, memory in _arrays:
         if isinstance(value, cls):
             return memory(value)
     return None
 
 
-def pieces(buffer: Any, *, writable: bool = False) -> Iterator[tuple[int, int, int, int]]:
+def pieces(buffer: Any, *, writable: bool = False) -> Pieces:
     """Yield the memory of a buffer: start and bytes of its first piece, bytes from one to the next, their count.
 
     Raises

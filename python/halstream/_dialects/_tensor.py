@@ -15,7 +15,7 @@ import numpy as np
 
 from .. import _core as core
 from .._core import _current
-from .._core._declared import arrays, strided
+from .._core._declared import add_arrays, strided
 from .._errors import NotSupportedError
 from .._memory._array import Array
 from ._compute import compute, new, read, upload
@@ -357,7 +357,7 @@ class BaseTensor(Operators):
         return bool((self.asnumpy() == (value.asnumpy() if isinstance(value, BaseTensor) else value)).any())
 
 
-arrays[BaseTensor] = _memory_of
+add_arrays(BaseTensor, _memory_of)
 
 
 def _last(storage: Storage) -> core.Stream:

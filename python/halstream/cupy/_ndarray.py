@@ -428,7 +428,7 @@ def accepts(other: Any) -> bool:
     return False
 
 
-_declared.arrays[ndarray] = lambda array: _declared.pieces(array._array)
+_declared.add_arrays(ndarray, lambda array: _declared.pieces(array._array))
 
 
 def _unpickled(host: Any) -> ndarray:
