@@ -62,13 +62,16 @@ def test_V28_nodes_without_a_path_are_reported_at_the_end_of_the_capture(backend
 
 HELPER = """
     import halstream as hs
-    m, n = hs.Stream(), hs.Stream(); x = hs.empty(64, "f4"); hs.synchronize()
+    x = hs.empty(64, "f4"); hs.synchronize()
     def work(stream):
         x.fill(1, stream)
-    with hs.capture(m) as graph:
-        n.wait(m)
-        {both}
-        m.wait(n)
+    def captured():
+        m, n = hs.Stream(), hs.Stream()
+        with hs.capture(m) as graph:
+            n.wait(m)
+            {both}
+            m.wait(n)
+    captured()
     """
 
 

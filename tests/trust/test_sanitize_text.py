@@ -190,7 +190,7 @@ BROKEN: dict[str, tuple[str, str]] = {
         rt.synchronize_stream(two)
         rt.reset_device(0)
         """,
-        "rt.record_event(event, one); rt.stream_wait_event(two, event)",
+        "done, _ = rt.create_event(); rt.record_event(done, one); rt.stream_wait_event(two, done)",
     ),
     "acl, the host": (
         """

@@ -10,6 +10,7 @@ from .._native._constants import ACTION_SYNCHRONIZE_EVENT, ACTION_WAIT_EVENT
 from .._records import CheckRecord, FixRecord, decode, encode
 from .._runtime import State, runtime
 from . import source as _source
+from . import variables
 from .finding import Finding, Frame
 
 if TYPE_CHECKING:
@@ -43,11 +44,13 @@ def begin() -> None:
     """Say that a check began, which records the run."""
     _run.check += 1
     _run.on, _run.budget, _run.length = True, _BUDGET, -1
+    variables.begin()
 
 
 def end() -> None:
     """Say that the check ended: the run is no longer known."""
     _run.on = False
+    variables.end()
     _run.sites = {}
 
 
@@ -138,6 +141,8 @@ def _length() -> int:
 
 def _fix(f: Finding, option: Remedy, length: int) -> FixRecord:
     assert option.place is not None
+    place = option.tried or option.place
+    leaving = place is not option.place and option.where == "after"  # behind a block, in front of what ends it
     event = (
         f.record.event if f.record is not None and option.action in (ACTION_WAIT_EVENT, ACTION_SYNCHRONIZE_EVENT) else 0
     )
@@ -147,13 +152,14 @@ def _fix(f: Finding, option: Remedy, length: int) -> FixRecord:
         "first": (f.first.device, f.first.stream),
         "second": (f.second.device, f.second.stream) if not f.second.host else (0, 0),
         "event": event,
-        "sites": _sites_of(option.place, length),
-        "after": option.where == "after",
+        "sites": _sites_of(place, leaving, length),
+        "after": option.where == "after" and not leaving,
+        "early": option.early,
     }
 
 
-def _sites_of(place: Frame, length: int) -> list[int]:
-    """Return the call sites that the statement at a place led to."""
+def _sites_of(place: Frame, leaving: bool, length: int) -> list[int]:
+    """Return the call sites that the statement at a place led to, or that leaving its block did."""
     if _run.length != length:
         _run.length, _run.sites = length, {}
         for site in decode(_native.check_sites()):
@@ -162,4 +168,6 @@ def _sites_of(place: Frame, length: int) -> list[int]:
     here = _source.statement(place.file, place.line)
     first, last = here.extent[:2] if here is not None else (place.line, place.line)
     lines = (place._replace(line=line) for line in range(first, last + 1))
-    return sorted({site for frame in lines for site in _run.sites.get(frame, ())})
+    return sorted({
+        site for frame in lines for site in _run.sites.get(frame, ()) if variables.leaves(site, frame) is leaving
+    })  # fmt: skip

@@ -63,6 +63,8 @@ def text(f: Finding) -> str:
         place = f" {fix.place}" if fix.place else ""
         if place and f.category == "refill":
             place += ", or later, before the host writes there again"
+        if not fix.proven:
+            place += " (not tried)"
         lines += [f"  fix: {fix.where}{place}", f"         {fix.line}"]
         if fix.also is not None:
             lines += [f"       and {fix.also.where} {fix.also.place}", f"         {fix.also.line}"]

@@ -47,6 +47,7 @@ _CALLS_OF = {
 _CONTEXTS = {"stream", "StreamContext", "StreamCtx", "stream_guard"}
 #: Attributes under which streams give out their handles.
 _HANDLES = {"ptr", "handle", "cuda_stream", "stream_base"}
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _LOOKS = re.compile(r"^s\d*$|stream", re.IGNORECASE)
 _DIALECTS = ("torch", "paddle", "mindspore", "cupy", "acl")
 
@@ -203,6 +204,21 @@ class Statement:
         here, body = self.path[-1], body_of(self.path[-1])
         last = max(here.lineno, body[0].lineno - 1) if body else here.end_lineno or here.lineno
         return here.lineno, last, all(node.lineno < here.lineno for node in self.path[:-1])
+
+    @property
+    def is_elif(self) -> bool:
+        """Whether the statement is the ``elif`` of another one, in front of which no line can go."""
+        here = self.path[-1]
+        return isinstance(here, ast.If) and self._file.lines[here.lineno - 1][here.col_offset :].startswith("elif")
+
+    @functools.cached_property
+    def chosen_inside(self) -> frozenset[str]:
+        """The names that comprehensions and ``:=`` bind in the statement: they mean nothing outside of it."""
+        found: set[str] = set()
+        for part in ast.walk(self.path[-1]) if not body_of(self.path[-1]) else ():
+            targets = [one.target for one in part.generators] if isinstance(part, _COMPREHENSIONS) else []
+            found.update(node.id for one in targets for node in ast.walk(one) if isinstance(node, ast.Name))
+        return frozenset(found)
 
     def stream(self, kind: str = "") -> str:
         """Return the expression for the stream that the line enqueues on, '' if unknown.
