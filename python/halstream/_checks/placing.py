@@ -104,8 +104,9 @@ def spelled(line: str, place: Frame, dialect: str) -> str:
     name = here.package(dialect, module) if module else ""
     if name and name != module:
         line = re.sub(rf"(?<![\w.]){module}\.", f"{name}.", line)
-    package = here.module("halstream")
-    return line if package == "halstream" else line.replace("halstream.", f"{package}.")
+    for package in ("halstream", "torch"):
+        line = re.sub(rf"(?<![\w.]){package}\.", f"{here.module(package)}.", line)
+    return line
 
 
 def stands(line: str, place: Frame, evaluated: bool = False) -> bool:

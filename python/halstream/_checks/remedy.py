@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -129,17 +130,7 @@ def _spelled(f: Finding) -> Iterator[Remedy]:
     made = as_captured(f)
     for one in _options(made):
         # What a capture records is not in the recorded run, so that a line in it cannot be tried there.
-        one = _as_the_program_spells_torch(made, one)
         yield one if made is f else one._replace(action="")
-
-
-def _as_the_program_spells_torch(f: Finding, found: Remedy) -> Remedy:
-    if f.dialect == "torch.cuda" and found.place is not None and not found.line.startswith("import "):
-        here = _source.statement(found.place.file, found.place.line)
-        name = here.module("torch") if here is not None else "torch"
-        if name != "torch":
-            return found._replace(line=found.line.replace("torch.cuda.", f"{name}.cuda."))
-    return found
 
 
 def _options(f: Finding) -> Iterator[Remedy]:
@@ -270,21 +261,23 @@ def _last(f: Finding) -> Iterator[Remedy]:
     if _in_a_capture(f) or f.second.backward:
         return
     line = "torch.cuda.synchronize()" if f.dialect == "torch.cuda" else "halstream.synchronize()"
-    alone = f"import {line.partition('.')[0]}; {line}"
     for where, calls in places(f):
         if where == "before" and stands("0", calls.frame):
-            whole = spelled(line, calls.frame, f.dialect)
-            whole = whole if stands(whole, calls.frame) else alone
-            yield _line(f, whole, calls, ACTION_SYNCHRONIZE_DEVICE, where)
+            yield _line(f, line, calls, ACTION_SYNCHRONIZE_DEVICE, where)
     if f.second.frames and _source.statement(*f.second.frames[0][:2]) is None and not several(f.second.frames[0]):
+        alone = f"import {line.partition('.')[0]}; {line}"
         yield Remedy(alone, "before", f.second.frames[0], action=ACTION_SYNCHRONIZE_DEVICE)
 
 
 def _line(f: Finding, code: str, calls: Calls, action: str, where: str = "after") -> Remedy:
     if f.dialect == "acl" and (name := _acl_module(calls.frame)) != "rt":
         code = code.replace("rt.", f"{name}.")
+    code = spelled(code, calls.frame, f.dialect)
+    for module in ("torch", "halstream"):
+        if re.search(rf"(?<![\w.]){module}\.", code) and not stands(module, calls.frame) and "import " not in code:
+            code = f"import {module}; {code}"
     return Remedy(
-        spelled(code, calls.frame, f.dialect),
+        code,
         where,
         calls.shown or calls.frame,
         action=action,
@@ -323,9 +316,14 @@ def _names(f: Finding, access: Access, calls: Calls) -> list[str]:
     found = [name for name in found if stands(name, calls.frame, evaluated=True)]
     ranked = sorted(found, key=lambda name: (name not in used, _length(name)))
     if not access.stream:
-        default = [one for one in _default(f, access) if stands(one, calls.frame)]
+        default = [one for one in _default(f, access) if stands(one, calls.frame) or _imported(one)]
         ranked = [name for name in ranked if name in used] + default + [name for name in ranked if name not in used]
     return ranked[:_NAMES]
+
+
+def _imported(expression: str) -> bool:
+    """Return whether a line can import what an expression begins with."""
+    return expression.startswith(("torch.cuda.", "halstream."))
 
 
 def _length(name: str) -> int:
