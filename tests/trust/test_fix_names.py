@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
@@ -254,6 +255,25 @@ def test_V10_the_host_waits_for_a_copy_that_is_seen_to_be_refilled_at_the_next_w
         """,
     )
     assert [one.category for one in found] == ["refill"] and lines(found) == ["s.synchronize()"]
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="instructions have no columns")
+@pytest.mark.parametrize(
+    ("body", "place"),
+    [
+        ("x.fill(1, a); x.fill(2, b)", "before `x.fill(2, b)` in"),
+        ("x.fill(1, a); y = 1\nz = 'ä'; x.fill(2, b)", "before `x.fill(2, b)` in"),
+        ("if x: x.fill(1, a)\nfor _ in 'x': x.fill(2, b)", "before `x.fill(2, b)` in"),
+        ("def work(s): x.fill(1, s)\nwork(a); work(b)", "before `x.fill(1, s)` in"),
+        ("with t.cuda.stream(a): x.fill(1, a); x.fill(2, b)", "before `x.fill(2, b)` in"),
+        ("x.fill(1, a)\nfor i in range(2): x.fill(2, b); p.copy_from(x, b); p.numpy(a)", ""),
+    ],
+)
+def test_V10_statements_of_one_line_are_told_apart(tmp_path: Path, body: str, place: str) -> None:
+    head = "import halstream as hs\nimport halstream.torch as t\nfrom halstream.torch import cuda\n"
+    made = "a, b, x, p = cuda.Stream(), cuda.Stream(), hs.empty(8), hs.empty(8)\n"
+    found = silenced(tmp_path, head + made + body + "\n")
+    assert place in found[0].text
 
 
 def test_V10_a_line_in_front_of_a_call_is_tried_where_the_call_began(tmp_path: Path) -> None:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import ast
 import builtins
 import functools
+import os
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from .. import _sites
 from . import source as _source
 from . import variables
 from .finding import Access, Finding, Frame, Note
+from .source import Statement
 from .syntax import body_of
 
 __all__ = ["Calls", "behind", "means_the_same", "places", "several", "spelled", "stands"]
@@ -43,6 +46,11 @@ class Calls(NamedTuple):
         """The call in front of which, or behind which, the line runs."""
         return self.frames[0]
 
+    @property
+    def statement(self) -> Statement | None:
+        """The statement of the call."""
+        return _statement(self.of, self.frame)
+
     def same(self, name: str, origin: tuple[Frame, ...]) -> bool:
         """Return whether a name stands here for what it stands for at another call."""
         # The same call is another turn of a loop.
@@ -57,7 +65,7 @@ def places(f: Finding) -> Iterator[tuple[str, Calls]]:
     """
     one, two = f.first.frames, f.second.frames
     shared = 0  # the outermost calls, which lead to both
-    while shared < min(len(one), len(two)) - 1 and one[-1 - shared] == two[-1 - shared]:
+    while shared < min(len(one), len(two)) - 1 and _same_call(f, one[-1 - shared], two[-1 - shared]):
         shared += 1
     if not f.second.backward and not (f.second.host and f.second.operation == SEEN_BY_PAGE):
         for i in range(len(two) - shared):
@@ -65,13 +73,33 @@ def places(f: Finding) -> Iterator[tuple[str, Calls]]:
                 yield place
     if not f.first.host and not f.first.backward:
         for number, calls in enumerate(behind(f.first)):
-            if number == 0 or (f.second.backward and number < len(one) - shared):
+            if number == 0 and not (f.second.backward and _may_run_backward(f.first)):
                 yield "after", calls
+
+
+def _may_run_backward(access: Access) -> bool:
+    """Return whether the program's call may run a backward pass: it is one of a library, and no module's."""
+    for frame in _sites.outside(_sites.stack(access.site)):
+        if frame == access.frames[0]:
+            return False
+        if "/torch/nn/modules/" not in frame.file.replace(os.sep, "/"):
+            return True
+    return True
+
+
+def _same_call(f: Finding, one: Frame, two: Frame) -> bool:
+    return one == two and variables.position(f.first.site, one) == variables.position(f.second.site, two)
+
+
+def _statement(one: Access | Note, frame: Frame) -> Statement | None:
+    """Return the statement that a frame of a call is in: of several on a line the one that calls."""
+    line, column = variables.position(one.site, frame)
+    return _source.statement(frame.file, line, column) or _source.statement(frame.file, frame.line)
 
 
 def _in_front(frames: tuple[Frame, ...], access: Access, innermost: bool) -> tuple[str, Calls] | None:
     """Return the place in front of a call, None where no statement is run there each time."""
-    here = _source.statement(*frames[0][:2])
+    here = _statement(access, frames[0])
     if here is None or frames[0].function.endswith(_INSIDE):
         return None
     statement = here.path[-1]
@@ -88,16 +116,15 @@ def _in_front(frames: tuple[Frame, ...], access: Access, innermost: bool) -> tup
 def behind(one: Access | Note) -> Iterator[Calls]:
     """Yield the places behind a call and behind those that lead to it: not at the head of a block."""
     for i, frame in enumerate(one.frames):
-        here = _source.statement(*frame[:2])
+        here = _statement(one, frame)
         if here is None or frame.function.endswith(_INSIDE):
             continue
         if not body_of(here.path[-1]) and not isinstance(here.path[-1], _ENDS):
             yield Calls(one.frames[i:], one, None, i == 0)
 
 
-def spelled(line: str, place: Frame, dialect: str) -> str:
+def spelled(line: str, here: Statement | None, dialect: str) -> str:
     """Return a line with the names that the file gives to the package and to the module of a dialect."""
-    here = _source.statement(place.file, place.line)
     if here is None:
         return line
     module = _MODULES.get(dialect, "")
@@ -109,10 +136,9 @@ def spelled(line: str, place: Frame, dialect: str) -> str:
     return line
 
 
-def stands(line: str, place: Frame, evaluated: bool = False) -> bool:
-    """Return whether a line can go to a place, with its names bound there; `evaluated` ones were seen there."""
-    here = _source.statement(place.file, place.line)
-    if here is None or not here.extent[2]:
+def stands(line: str, here: Statement | None, evaluated: bool = False) -> bool:
+    """Return whether a line can go to a statement, with its names bound there; `evaluated` ones were seen there."""
+    if here is None or (here.shares_lines and body_of(here.path[-1])):
         return False
     names, _ = _variables(line)
     if names is None:

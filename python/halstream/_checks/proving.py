@@ -152,13 +152,13 @@ def _fix(f: Finding, option: Remedy, length: int) -> FixRecord:
         "first": (f.first.device, f.first.stream),
         "second": (f.second.device, f.second.stream) if not f.second.host else (0, 0),
         "event": event,
-        "sites": _sites_of(place, leaving, length),
+        "sites": _sites_of(place, leaving, option.column, length),
         "after": option.where == "after" and not leaving,
         "early": option.early,
     }
 
 
-def _sites_of(place: Frame, leaving: bool, length: int) -> list[int]:
+def _sites_of(place: Frame, leaving: bool, column: int, length: int) -> list[int]:
     """Return the call sites that the statement at a place led to, or that leaving its block did."""
     if _run.length != length:
         _run.length, _run.sites = length, {}
@@ -166,8 +166,14 @@ def _sites_of(place: Frame, leaving: bool, length: int) -> list[int]:
             for frame in _sites.program_frames(site):
                 _run.sites.setdefault(frame, set()).add(site)
     here = _source.statement(place.file, place.line)
+    several = _source.statement(place.file, place.line, column) if here is None or here.shares_lines else None
+    here = several or here
     first, last = here.extent[:2] if here is not None else (place.line, place.line)
     lines = (place._replace(line=line) for line in range(first, last + 1))
     return sorted({
-        site for frame in lines for site in _run.sites.get(frame, ()) if variables.leaves(site, frame) is leaving
+        site
+        for frame in lines
+        for site in _run.sites.get(frame, ())
+        if variables.leaves(site, frame) is leaving
+        and (several is None or several.covers(*variables.position(site, frame)))
     })  # fmt: skip

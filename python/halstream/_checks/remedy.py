@@ -78,6 +78,7 @@ class Remedy(NamedTuple):
     also: Remedy | None = None  #: another line that is needed in a loop, where each access comes before the other
     proven: bool = False  #: in the recorded run the finding goes away with it
     tried: Frame | None = None  #: the call in front of which, or behind which, the line runs; None: that at `place`
+    column: int = -1  #: of what is called there, to tell statements of one line apart; -1 if that is not known
     early: bool = False  #: that call leads to the one that was seen, and may have begun long before it
 
 
@@ -92,6 +93,8 @@ def remedy(f: Finding) -> Remedy:
 
 def _without_a_line(f: Finding) -> str:
     """Return what to do where no line in front of the calls, or behind the first, orders them."""
+    if f.second.backward:  # its lines are those of the forward call
+        return f"let {_nameless(f.second)} wait for {_nameless(f.first)} in the backward pass, before it gets there"
     second, first = "the host" if f.second.host else stream_label(f, f.second), stream_label(f, f.first)
     if f.first.frames == f.second.frames:
         # A line goes before or after a statement, and so not between two calls of one.
@@ -104,8 +107,6 @@ def _without_a_line(f: Finding) -> str:
     if _in_a_capture(f):
         return f"let {second} wait for {first} between the two calls, in the capture: no line here names both streams"
     second, first = ("the host" if f.second.host else _nameless(f.second)), _nameless(f.first)
-    if f.second.backward:
-        return f"let {second} wait for {first} in the backward pass, before it gets there"
     return (
         f"let {second} wait for {first} between the two calls; no line in front of them, or behind the first, does it "
         "without stopping the program"
@@ -154,7 +155,7 @@ def _without_waits(f: Finding) -> Remedy | None:
         return Remedy("", "", None, "declare what the function writes where it is enqueued: writes=[...]")
     if f.why == WHY_NO_PATH_IN_THE_GRAPH and f.first.node and f.second.node:
         line, place, note = edge(f.first.node, f.second.node)
-        fits = place is not None and stands(line, place)
+        fits = place is not None and stands(line, _source.statement(place.file, place.line))
         return Remedy(line, "after", place, note) if fits else Remedy("", "", None, note)
     if f.first.host:
         return Remedy(
@@ -173,7 +174,12 @@ def _wait_for_work(f: Finding) -> Remedy:
     """Return the wait for a collective of torch.distributed, by what the program calls the work that it gave."""
     work = _work(f.first)
     for where, calls in places(f):
-        if work and where == "before" and stands(f"{work}.wait()", calls.frame) and calls.same(work, f.first.frames):
+        if (
+            work
+            and where == "before"
+            and stands(f"{work}.wait()", calls.statement)
+            and calls.same(work, f.first.frames)
+        ):
             return Remedy(f"{work}.wait()", where, calls.frame)
     made = f" at {f.first.frames[0]}" if f.first.frames else ""
     return Remedy("", "", None, f"call wait() of the work that the collective{made} returns, before the second access")
@@ -262,7 +268,7 @@ def _last(f: Finding) -> Iterator[Remedy]:
         return
     line = "torch.cuda.synchronize()" if f.dialect == "torch.cuda" else "halstream.synchronize()"
     for where, calls in places(f):
-        if where == "before" and stands("0", calls.frame):
+        if where == "before" and stands("0", calls.statement):
             yield _line(f, line, calls, ACTION_SYNCHRONIZE_DEVICE, where)
     if f.second.frames and _source.statement(*f.second.frames[0][:2]) is None and not several(f.second.frames[0]):
         alone = f"import {line.partition('.')[0]}; {line}"
@@ -270,11 +276,11 @@ def _last(f: Finding) -> Iterator[Remedy]:
 
 
 def _line(f: Finding, code: str, calls: Calls, action: str, where: str = "after") -> Remedy:
-    if f.dialect == "acl" and (name := _acl_module(calls.frame)) != "rt":
+    if f.dialect == "acl" and (name := _acl_module(calls.statement)) != "rt":
         code = code.replace("rt.", f"{name}.")
-    code = spelled(code, calls.frame, f.dialect)
+    code = spelled(code, calls.statement, f.dialect)
     for module in ("torch", "halstream"):
-        if re.search(rf"(?<![\w.]){module}\.", code) and not stands(module, calls.frame) and "import " not in code:
+        if re.search(rf"(?<![\w.]){module}\.", code) and not stands(module, calls.statement) and "import " not in code:
             code = f"import {module}; {code}"
     return Remedy(
         code,
@@ -283,12 +289,12 @@ def _line(f: Finding, code: str, calls: Calls, action: str, where: str = "after"
         action=action,
         tried=calls.frame,
         early=not calls.innermost and where == "before",
+        column=-1 if calls.shown else variables.position(calls.of.site, calls.frame)[1],
     )
 
 
-def _acl_module(frame: Frame) -> str:
+def _acl_module(here: _source.Statement | None) -> str:
     """Return what a file calls the module of AscendCL's runtime."""
-    here = _source.statement(frame.file, frame.line)
     return "rt" if here is None or here.knows("rt") else "acl.rt"
 
 
@@ -304,7 +310,7 @@ def _names(f: Finding, access: Access, calls: Calls) -> list[str]:
         origins = (
             (used_name, access.frames if number == 0 else access.named_at) for number, used_name in enumerate(used)
         )
-        return [one for one, origin in origins if stands(one, calls.frame) and calls.same(one, origin)] + _default(
+        return [one for one, origin in origins if stands(one, calls.statement) and calls.same(one, origin)] + _default(
             f, access
         )
     seen = variables.at(calls.frame)
@@ -313,10 +319,10 @@ def _names(f: Finding, access: Access, calls: Calls) -> list[str]:
         for name in seen.of(key, varying=True):
             if name not in found and (calls.of is access or calls.same(name, access.frames)):
                 found.append(name)
-    found = [name for name in found if stands(name, calls.frame, evaluated=True)]
+    found = [name for name in found if stands(name, calls.statement, evaluated=True)]
     ranked = sorted(found, key=lambda name: (name not in used, _length(name)))
     if not access.stream:
-        default = [one for one in _default(f, access) if stands(one, calls.frame) or _imported(one)]
+        default = [one for one in _default(f, access) if stands(one, calls.statement) or _imported(one)]
         ranked = [name for name in ranked if name in used] + default + [name for name in ranked if name not in used]
     return ranked[:_NAMES]
 
@@ -350,8 +356,8 @@ def _events(f: Finding, calls: Calls) -> list[str]:
     for name in seen.of(key, varying=True):
         if name not in found and calls.same(name, f.record.frames):
             found.append(name)
-    found = [name for name in found if stands(name, calls.frame, evaluated=True)]
-    here = _source.statement(*calls.frame[:2])
+    found = [name for name in found if stands(name, calls.statement, evaluated=True)]
+    here = calls.statement
     if calls.of is f.record and calls.innermost and here is not None:
         made = here.event()  # by the record: the name stands for it from then on
         if made and made not in found and variables.stood_for(made, key):
@@ -417,7 +423,7 @@ def _found_name(f: Finding, access: Access) -> str:
 
 def _used_name(access: Access) -> str:
     for frame in access.frames[:1]:
-        here = _source.statement(frame.file, frame.line)
+        here = _source.statement(frame.file, *variables.position(access.site, frame))
         if here is None:
             return ""
         # An operator of torch names no stream: it goes to the current one.

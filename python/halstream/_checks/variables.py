@@ -9,6 +9,7 @@ program runs for it: no property, no `__getattr__`.
 from __future__ import annotations
 
 import dis
+import itertools
 import os
 import sys
 import threading
@@ -158,6 +159,16 @@ def leaves(site: int, frame: Frame) -> bool:
     """Return whether a frame of a call site leaves a block of `with` there, whose first line it names."""
     call = _looked.calls.get((site, frame))
     return call is not None and _leaves_block(*call)
+
+
+def position(site: int, frame: Frame) -> tuple[int, int]:
+    """Return line and column of what a frame of a call site calls: the column is -1 where that is not known."""
+    call = _looked.calls.get((site, frame))
+    if call is None or sys.version_info < (3, 11):
+        return frame.line, -1
+    code, offset = call
+    line, _, column, _ = next(itertools.islice(code.co_positions(), offset // 2, None), (None, None, None, None))
+    return (line, column) if line is not None and column is not None else (frame.line, -1)
 
 
 def iterates(site: int, frame: Frame) -> bool:
