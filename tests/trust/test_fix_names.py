@@ -320,3 +320,10 @@ def test_V10_a_line_that_was_not_tried_says_so(tmp_path: Path) -> None:
         """,
     )
     assert not remedy(found).proven and found.fix and "(not tried)" in found.text, found.text
+
+
+def test_V10_a_report_keeps_its_names_when_others_are_made(tmp_path: Path) -> None:
+    source = "import halstream as hs\na, b = hs.Stream(), hs.Stream()\nx = hs.empty(8)\nx.fill(1, a)\nx.fill(2, b)\n"
+    report = run(tmp_path / "one.py", source)
+    run(tmp_path / "two.py", source.replace("a,", "c,").replace(", a)", ", c)"))
+    assert "(a)" in str(report) and "b.wait(a.record())" in str(report)

@@ -82,7 +82,7 @@ HELPER = """
             "for stream in (m, n): work(stream)",
             "between the two calls, in the capture: no line here names both streams",
         ),
-        ("work(m); work(n)", "both are calls of the one line"),
+        ("work(m), work(n)", "both are calls of the one line"),
     ],
 )
 def test_V28_the_host_cannot_wait_between_two_nodes_of_a_capture(

@@ -65,7 +65,7 @@ def places(f: Finding) -> Iterator[tuple[str, Calls]]:
     """
     one, two = f.first.frames, f.second.frames
     shared = 0  # the outermost calls, which lead to both
-    while shared < min(len(one), len(two)) - 1 and _same_call(f, one[-1 - shared], two[-1 - shared]):
+    while shared < min(len(one), len(two)) - 1 and _same_statement(f, one[-1 - shared], two[-1 - shared]):
         shared += 1
     if not f.second.backward and not (f.second.host and f.second.operation == SEEN_BY_PAGE):
         for i in range(len(two) - shared):
@@ -87,8 +87,12 @@ def _may_run_backward(access: Access) -> bool:
     return True
 
 
-def _same_call(f: Finding, one: Frame, two: Frame) -> bool:
-    return one == two and variables.position(f.first.site, one) == variables.position(f.second.site, two)
+def _same_statement(f: Finding, one: Frame, two: Frame) -> bool:
+    """Return whether both accesses come from one statement, so that no line fits between its calls."""
+    if one != two:
+        return False
+    first, second = _statement(f.first, one), _statement(f.second, two)
+    return first is None or second is None or first.path[-1] is second.path[-1]
 
 
 def _statement(one: Access | Note, frame: Frame) -> Statement | None:

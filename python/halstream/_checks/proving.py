@@ -16,7 +16,7 @@ from .finding import Finding, Frame
 if TYPE_CHECKING:
     from .remedy import Remedy
 
-__all__ = ["begin", "current", "end", "first_proven", "settle", "verdicts"]
+__all__ = ["begin", "current", "end", "first_proven", "name_of", "settle", "verdicts"]
 
 #: How many recorded operations may be checked again for the findings of one check, together.
 _BUDGET = 400_000
@@ -35,6 +35,7 @@ class _Run(State):
         self.length = -1  # operations when `sites` were asked for
         self.sites: dict[Frame, set[int]] = {}
         self.settled: dict[tuple[int, int], Remedy | None] = {}  # by check and number
+        self.names: dict[tuple[int, int], dict[bool, str]] = {}  # of the streams of the first and the second access
 
 
 _run = runtime.add("the run on which suggested lines are tried", _Run())
@@ -57,6 +58,16 @@ def end() -> None:
 def current() -> int:
     """Return the number of the check that began last."""
     return _run.check
+
+
+def name_of(f: Finding, first: bool, found: Callable[[], str]) -> str:
+    """Return the name of the stream of an access: what it stood for is known until the next check begins."""
+    if f.number < 0:
+        return found()
+    names = _run.names.setdefault((f.check, f.number), {})
+    if first not in names or f.check == _run.check:
+        names[first] = found() if f.check == _run.check else ""
+    return names[first]
 
 
 def first_proven(f: Finding, options: Callable[[Finding], Sequence[Remedy]]) -> Remedy | None:
@@ -98,6 +109,8 @@ def settle(
         _run.settled.pop((f.check, f.number), None)  # decided when less of the run was known
     while len(_run.settled) + len(mine) > _KEPT and _run.settled:
         del _run.settled[next(iter(_run.settled))]
+    while len(_run.names) + len(mine) > _KEPT and _run.names:
+        del _run.names[next(iter(_run.names))]
     together: dict[int, Remedy] = {}
     if len(mine) * _length() > _BUDGET // 2:  # too many to be tried one by one
         firsts = [(f, first_option(f)) for f in mine]

@@ -24,7 +24,7 @@ from . import variables
 from .finding import Access, Finding, Frame, Note
 from .nodes import as_captured, edge
 from .placing import Calls, behind, places, several, spelled, stands
-from .proving import first_proven
+from .proving import first_proven, name_of
 
 __all__ = ["Remedy", "first_option", "remedy", "stream_label", "stream_name"]
 
@@ -88,6 +88,8 @@ def remedy(f: Finding) -> Remedy:
     While the run is recorded it is checked with each line that may do: the first with which
     the finding goes away, and nothing waits for ever, is returned.
     """
+    for access in (f.first, f.second):
+        _own_name(f, access)  # what variables stood for is known now
     return first_proven(f, _listed) or Remedy("", "", None, _without_a_line(as_captured(f)))
 
 
@@ -396,6 +398,10 @@ def stream_name(f: Finding, access: Access) -> str:
 
 def _own_name(f: Finding, access: Access) -> str:
     """Return what the program calls the stream of an access, '' if that is not known or names the other stream."""
+    return name_of(f, access is f.first, lambda: _distinct_name(f, access))
+
+
+def _distinct_name(f: Finding, access: Access) -> str:
     name = _found_name(f, access)
     other = f.second if access is f.first else f.first
     different = not other.host and (other.device, other.stream) != (access.device, access.stream)

@@ -9,7 +9,6 @@ program runs for it: no property, no `__getattr__`.
 from __future__ import annotations
 
 import dis
-import itertools
 import os
 import sys
 import threading
@@ -103,6 +102,7 @@ class _Looked(State):
         self.pairs: set[tuple[str, Key]] = set()  # names with what they stood for, anywhere
         # The code and the instruction of frames of call sites.
         self.calls: dict[tuple[int, Frame], tuple[types.CodeType, int]] = {}
+        self.positions: dict[int, list[tuple[int | None, int | None]]] = {}  # of the instructions of code, by its id
         self.kinds: dict[type, int] = {}
         self.attributes: dict[type, list[tuple[str, Any]]] = {}
         self.numbers: dict[int, tuple[int, int]] = {}  # device and index of streams, by id
@@ -117,6 +117,7 @@ def begin() -> None:
     _looked.places.clear()
     _looked.pairs.clear()
     _looked.calls.clear()
+    _looked.positions.clear()
     _looked.left = _LOOKS
     _native.position_look(id(_look))
 
@@ -167,7 +168,9 @@ def position(site: int, frame: Frame) -> tuple[int, int]:
     if call is None or sys.version_info < (3, 11):
         return frame.line, -1
     code, offset = call
-    line, _, column, _ = next(itertools.islice(code.co_positions(), offset // 2, None), (None, None, None, None))
+    if id(code) not in _looked.positions:  # `calls` keeps the code
+        _looked.positions[id(code)] = [(line, column) for line, _, column, _ in code.co_positions()]
+    line, column = _looked.positions[id(code)][offset // 2]
     return (line, column) if line is not None and column is not None else (frame.line, -1)
 
 
