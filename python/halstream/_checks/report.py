@@ -211,8 +211,12 @@ def reason(f: Finding) -> str:
 
 
 def _call(access: Access) -> tuple[object, ...]:
-    """Return what tells the calls of a program apart: a library may read one thing in several places."""
-    return (access.frames if access.host else access.site), access.kind, access.operation
+    """Return what tells the calls of a program apart: a library may read one thing in several places.
+
+    Streams that one line makes, as in a loop, count as the same, and others not.
+    """
+    stream = (access.stream_site, access.stream == 0)
+    return (access.frames if access.host else access.site), access.kind, access.operation, stream
 
 
 _NAMES = (
@@ -270,7 +274,7 @@ class Report:
                 known = len(self._found)
                 self._found.append(finding)
             else:
-                self._more(known, finding.pairs)  # the same lines with other streams
+                self._more(known, finding.pairs)  # the same lines with other streams of the same origin
             if number >= 0:
                 self._counted.append((number, known, finding.pairs))
 
