@@ -302,13 +302,6 @@ class Statement:
                     return ast.unparse(call.func.value)
         return ""
 
-    def buffer(self) -> str:
-        """Return the name of the object whose method the line calls, '' if unknown."""
-        for call in self._calls:
-            if isinstance(call.func, ast.Attribute) and not self._is_stream(call.func.value):
-                return ast.unparse(call.func.value)
-        return ""
-
     def knows(self, name: str) -> bool:
         """Return whether a name is bound where the line is: in its functions or in the module."""
         functions = (node for node in self.path if isinstance(node, FUNCTIONS))
@@ -340,34 +333,6 @@ class Statement:
     def module(self, name: str) -> str:
         """Return what the file calls a module that it imports under another name, else its name."""
         return self._file.modules.get(name, name)
-
-    def block_end(self) -> int:
-        """Return the last line of the outermost stream context of the function, without one of the statement."""
-        end = self.path[-1].end_lineno or self._line
-        for node in reversed(self.path):
-            if isinstance(node, FUNCTIONS):
-                break
-            if isinstance(node, (ast.With, ast.AsyncWith)) and any(
-                isinstance(item.context_expr, ast.Call) and tail(item.context_expr.func) in _CONTEXTS
-                for item in node.items
-            ):
-                end = node.end_lineno or end
-        return end
-
-    def readers(self, attribute: str) -> list[int]:
-        """Return the lines that read an attribute of ``self`` in the other methods of the line's class."""
-        classes = [node for node in self.path if isinstance(node, ast.ClassDef)]
-        found = []
-        for method in classes[-1].body if classes else ():
-            if isinstance(method, FUNCTIONS) and method not in self.path:
-                for node in ast.walk(method):
-                    if (
-                        isinstance(node, ast.Attribute)
-                        and isinstance(node.ctx, ast.Load)
-                        and ast.unparse(node) == f"self.{attribute}"
-                    ):
-                        found.append(node.lineno)
-        return sorted(found)
 
     def target(self, count: int, place: int) -> str:
         """Return the name that the line gives to the object it makes, '' if unknown.
