@@ -85,7 +85,10 @@ def copy_tree(target: Path) -> None:
     """Copy what git knows or would add, what the build puts into the package, and the look-alike libraries."""
     built = [
         *(ROOT / "python").rglob("_ha*.abi3.so"),
-        *(ROOT / "python" / "halstream" / name for name in ("_native/_constants.py", "_record_types.py", "acl/_ascendcl.py")),
+        *(
+            ROOT / "python" / "halstream" / name
+            for name in ("_native/_constants.py", "_record_types.py", "acl/_ascendcl.py")
+        ),
         *(ROOT / "build").glob("fake*/*.so"),
     ]
     for source in [*source_files(ROOT), *built]:
