@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -231,3 +233,41 @@ def test_other_handlers_of_the_exit_still_run(child: Child) -> None:
 def test_what_only_a_query_orders_leaves_the_exit_code(child: Child) -> None:
     done = run(child, RACE.replace("    x.fill(2", "    while not a.query(): pass\n    x.fill(2"), "1")
     assert done.returncode == 0 and "1 pair ordered by a query only" in done.stderr
+
+
+ENDED = """
+import os, signal
+import numpy as np
+import halstream as hs
+
+a, b, x = hs.Stream(non_blocking=True), hs.Stream(non_blocking=True), hs.empty(16, np.uint8)
+x.fill(1, a)
+x.fill(2, b)
+hs.synchronize()
+{before}
+os.kill(os.getpid(), signal.SIGTERM)
+print("goes on")
+"""
+
+
+@pytest.mark.parametrize("mode", ["1", "warn", "raise"])
+def test_what_was_found_is_written_before_sigterm_ends_the_process(child: Child, mode: str) -> None:
+    source = ENDED.format(before="") if mode != "raise" else ENDED.format(before="").replace("hs.synchronize()\n", "")
+    done = child(source, env={"HALSTREAM_SANITIZE": mode})
+    assert done.returncode == -signal.SIGTERM, done.stderr
+    assert "x.fill(2, b)" in done.stderr and done.stdout == ""
+
+
+def test_a_run_of_the_command_that_sigterm_ends_writes_what_was_found(cli: Any, tmp_path: Path) -> None:
+    script = tmp_path / "ended.py"
+    script.write_text(ENDED.format(before=""))
+    done = cli("run", "--sanitize", str(script))
+    assert done.returncode == -signal.SIGTERM, done.stderr
+    assert "1 unordered access" in done.stderr and done.stdout == ""
+
+
+def test_a_program_that_handles_sigterm_itself_goes_on(child: Child) -> None:
+    source = ENDED.format(before="signal.signal(signal.SIGTERM, lambda *_: print('handled'))")
+    done = child(source, env={"HALSTREAM_SANITIZE": "1"})
+    assert done.returncode == 66, done.stderr
+    assert done.stdout == "handled\ngoes on\n" and done.stderr.count("1 unordered access") == 1

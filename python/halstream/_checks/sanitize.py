@@ -37,6 +37,7 @@ from .remedy import first_option, remedy
 from .report import Report
 from .seen import Functions
 from .suppress import Rule, Rules, rules_of
+from .terminated import before_sigterm
 
 __all__ = ["UnorderedAccessWarning", "host_access", "prepare", "sanitize"]
 
@@ -352,6 +353,7 @@ def _begin(value: str, scope: _Scope) -> None:
         for name in ("stream_sync", "event_sync", "device_sync"):
             _native.replace(name, functools.partial(_wait_and_raise, _native.named(name)))
     atexit.register(_at_exit)
+    before_sigterm(_at_exit)
 
 
 def _wait_and_raise(wait: Any, *args: Any) -> Any:

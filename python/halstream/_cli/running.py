@@ -14,6 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from .._checks import nearby
 from .._checks.results import Result, failing_schedule, of_exception, of_finding, under_schedule
+from .._checks.terminated import before_sigterm
 from .._errors import HalError, ScheduleError, UnorderedAccessError
 from .._schedules.block import stale
 from .._schedules.explain import explain, nondeterminism, sequence_of
@@ -96,6 +97,7 @@ def plain(script: str, args: Sequence[str], options: Options, *, leaks: bool, in
             with contextlib.suppress(HalError):
                 end()
             reports.append(stack.enter_context(sanitizer(on="raise", strict=options.strict, pages=options.pages)))
+            before_sigterm(end)
 
     if options.sanitize or leaks:
         at_opening(begin)

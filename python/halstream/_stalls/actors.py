@@ -108,7 +108,12 @@ def signal_may_come() -> bool:
         if not callable(handler) or handler is signal.default_int_handler:
             continue
         code = getattr(handler, "__code__", None)
-        if code is None or not (_of_tool(code) or _sites.is_library(code.co_filename) or _interrupts_trio(code)):
+        if code is None or not (
+            _of_tool(code)
+            or _sites.is_library(code.co_filename)
+            or _sites.is_own(code.co_filename)
+            or _interrupts_trio(code)
+        ):
             return True
     return False
 
