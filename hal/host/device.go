@@ -153,7 +153,14 @@ func (d *Device) Pending() int {
 func (d *Device) Lost() *driver.Error { return d.lost.Load() }
 
 // Recover implements driver.RecoverableDevice.
-func (d *Device) Recover() { d.lost.Store(nil) }
+func (d *Device) Recover() {
+	d.eng.Lock()
+	defer d.eng.Unlock()
+	for _, s := range d.activeStreams() { // with what runs, and what was enqueued by calls that had not seen the loss
+		s.forgiven = s.submitted.Load()
+	}
+	d.lost.Store(nil)
+}
 
 // activate adds a stream to the list of those with work. The lock is held.
 func (d *Device) activate(s *Stream) {

@@ -25,6 +25,9 @@ type Stream struct {
 	// legacySeen is how much the legacy default stream had been given when s was given its latest operation.
 	legacySeen uint64
 
+	// forgiven is up to which operation errors do not count: the device was made to work again behind it.
+	forgiven uint64
+
 	q       fifo
 	rare    *rareState // nil until the first of its fields is needed
 	waiting waiters

@@ -101,9 +101,11 @@ func (w *nativeWork) run() {
 		C.hs_native(C.uint64_t(w.Fn), C.uint64_t(w.Arg), (*C.int64_t)(unsafe.Pointer(&w.thread)))
 	} else if err := w.Call.Run(); err != nil {
 		w.stream.eng.Lock() // before the operation counts as done
-		if err.Kind == driver.DeviceLost {
+		switch {
+		case w.stream.completed.Load() < w.stream.forgiven:
+		case err.Kind == driver.DeviceLost:
 			w.stream.lose(err)
-		} else {
+		default:
 			w.stream.fail(err)
 		}
 		w.stream.eng.Unlock()
