@@ -67,6 +67,7 @@ func ReapIds(address, count int64) (released int64, err error) {
 	return reapAll(ids)
 }
 
+// reapAll is Reap for several ids.
 func reapAll(ids []int64) (released int64, err error) {
 	if t := caller(); rt != nil {
 		rt.ReportTouched(t) // of memory that is known no longer afterwards

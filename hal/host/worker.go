@@ -102,7 +102,7 @@ func (w *nativeWork) run() {
 	} else if err := w.Call.Run(); err != nil {
 		w.stream.eng.Lock() // before the operation counts as done
 		switch {
-		case w.stream.completed.Load() < w.stream.forgiven:
+		case w.stream.completed.Load() < w.stream.forgiven: // an error of before does not count
 		case err.Kind == driver.DeviceLost:
 			w.stream.lose(err)
 		default:
@@ -243,9 +243,9 @@ func (e *engine) Help() bool {
 		}
 		e.woken = slices.Delete(e.woken, i, i+1)
 		asleep.stream, asleep.work, asleep.helped = nil, nil, true
-		e.mu.Unlock()
+		e.Unlock() // which also wakes those that need not wait for the copy
 		w.run()
-		e.mu.Lock()
+		e.Lock()
 		e.finish(s)
 		e.advance(s)
 		s.dev.busy--
