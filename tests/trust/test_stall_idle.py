@@ -17,8 +17,11 @@ def wakes():
     count = 0
     for thread in os.listdir("/proc/self/task"):
         if int(thread) != threading.main_thread().native_id:
-            with open(f"/proc/self/task/{thread}/status") as status:
-                lines = [line for line in status if line.startswith("voluntary_ctxt_switches")]
+            try:
+                with open(f"/proc/self/task/{thread}/status") as status:
+                    lines = [line for line in status if line.startswith("voluntary_ctxt_switches")]
+            except (FileNotFoundError, ProcessLookupError):
+                continue  # it has ended
             count += int(lines[0].split()[1])
     return count
 

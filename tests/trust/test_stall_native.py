@@ -32,17 +32,25 @@ def after(seconds, function):
     return call
 """
 
-# A native thread that sleeps, and runs no Python at all.
+# A native thread that sleeps, and runs no Python at all. The runtime may start threads of its own meanwhile: its
+# number is that of the thread that bears its name.
 SLEEPER = """
 import ctypes, os
 libc = ctypes.CDLL(None)
-before = set(os.listdir("/proc/self/task"))
+
+def name(number):
+    try:
+        with open(f"/proc/self/task/{number}/comm") as comm:
+            return comm.read().strip()
+    except (FileNotFoundError, ProcessLookupError):
+        return None  # it has ended
 
 def sleeper(seconds):
     thread = ctypes.c_ulong()
     run = ctypes.cast(libc.usleep, ctypes.c_void_p)
     assert libc.pthread_create(ctypes.byref(thread), None, run, ctypes.c_void_p(int(seconds * 1e6))) == 0
-    (number,) = set(os.listdir("/proc/self/task")) - before
+    assert libc.pthread_setname_np(thread, b"test sleeper") == 0
+    (number,) = (number for number in os.listdir("/proc/self/task") if name(number) == "test sleeper")
     return number
 """
 
