@@ -63,9 +63,13 @@ func (p *pool) alloc(s *Stream, n uint64, class uint8) (*bestfit.Chunk, error) {
 		}
 		rt.refresh()
 	}
-	segment := segmentSize(n, class)
+	segment := max(segmentSize(n, class), p.spare(s, class))
 	p.makeRoom(s, segment)
 	start, err := s.dev.d.Alloc(segment)
+	if err != nil && segment > segmentSize(n, class) {
+		segment = segmentSize(n, class)
+		start, err = s.dev.d.Alloc(segment)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -76,9 +80,30 @@ func (p *pool) alloc(s *Stream, n uint64, class uint8) (*bestfit.Chunk, error) {
 	p.own.reserve(segment)
 	p.all.reserve(segment)
 	p.counts.added(segment)
-	p.divide(p.binOfRest(s, c), c, n)
+	rest := p.binOfRest(s, c)
+	if class == exact && segment > n {
+		c.Seq = s.d.Last() // the rest merges with what s has pending work on
+		rest = &p.binOf(ownBin{s, class}).Bin
+	}
+	p.divide(rest, c, n)
 	p.mu.Unlock()
 	return c, nil
+}
+
+// spare returns how large a segment that is taken for s should be at least: as large as all
+// of the memory that only s may use and that is too small in each of its parts. So blocks of
+// s whose sizes grow while its work is pending soon find memory that was freed before.
+func (p *pool) spare(s *Stream, class uint8) uint64 {
+	if class > kept {
+		return 0 // its segments are larger than most blocks
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	own := p.ordered[ownBin{s, class}]
+	if own == nil {
+		return 0
+	}
+	return min(own.Bytes(), largeSegment)
 }
 
 // binOfRest returns the bin for what is left of a chunk that every stream could have and

@@ -102,6 +102,9 @@ type Bin struct {
 // Len returns the number of chunks.
 func (b *Bin) Len() int { return b.count }
 
+// Bytes returns the size of all chunks together.
+func (b *Bin) Bytes() uint64 { return b.bytes }
+
 // Oldest returns the chunk that was added first, nil if the bin is empty.
 func (b *Bin) Oldest() *Chunk { return b.oldest }
 

@@ -374,6 +374,18 @@ var poolCases = []testCase{
 		require.LessOrEqual(k, d.PoolStats().ReservedPeak, uint64(2<<20))
 		d.TrimPool(0)
 	}},
+	{"M18_sizes_that_grow_while_work_is_pending_reserve_a_few_times_the_largest", Memory | Grows, func(k *Kit) {
+		d, s := emptyPool(k, 0), k.Stream(ordinary)
+		before := d.PoolStats().Reserved
+		hold := Hold(k, s).Started()
+		for size := int64(16 << 10); size <= 1<<20; size += 16 << 10 {
+			require.NoError(k, s.FreeAsync(k.Me, takeFromPool(k, s, size).Start))
+		}
+		require.LessOrEqual(k, d.PoolStats().ReservedPeak-before, uint64(4<<20))
+		hold.Release()
+		k.Sync(s)
+		d.TrimPool(0)
+	}},
 	{"M18_live_blocks_share_no_byte", Memory, func(k *Kit) {
 		emptyPool(k, 0)
 		streams := []*hal.Stream{k.Stream(ordinary), k.Stream(ordinary)}

@@ -190,6 +190,18 @@ def test_M18_sizes_that_grow_reserve_what_is_in_use_at_one_time() -> None:
     assert memory.pool_stats()["reserved_high"] - start <= 2 * MIB
 
 
+def test_M18_sizes_that_grow_while_work_is_pending_reserve_a_few_times_the_largest(hold: Hold) -> None:
+    stream = hs.Stream()
+    memory.reset_pool_peaks()
+    start = memory.pool_stats()["reserved"]
+    gate = hold(stream)
+    for size in range(2048, MIB + 1, 2048):
+        memory.PooledMemory(size, stream).free()
+    assert memory.pool_stats()["reserved_high"] - start <= 4 * MIB
+    gate.open()
+    stream.synchronize(timeout=LIMIT)
+
+
 def test_M18_live_blocks_share_no_byte() -> None:
     streams = [hs.Stream(), hs.Stream()]
     random = np.random.default_rng(1)
