@@ -604,20 +604,8 @@ func (c *Checker) runNodes(s *timeline, t clocks, op *hal.Operation, base *info)
 	}
 	node := func(i int) {
 		n := op.Nodes.Node(i)
-		switch {
-		case n.Event() == nil:
-		case n.Kind() == hal.OpRecord:
-			p := &point{version: versions[i], timeline: s}
-			c.event(n.Event()).push(p)
-			c.reach(p, s)
-			c.tick(s, t) // what follows does not come before what waits for the event
-			return
-		default:
-			if p := c.event(n.Event()).at(versions[i]); p != nil && p.timeline != s {
-				g := gather{clocks: &s.clocks}
-				g.add(p.stamp, p.clocks)
-				c.tick(s, t)
-			}
+		if n.Event() != nil {
+			c.runEventNode(s, t, r.operation(op, i, versions[i]))
 			return
 		}
 		in := *base
@@ -641,6 +629,34 @@ func (c *Checker) runNodes(s *timeline, t clocks, op *hal.Operation, base *info)
 	for _, i := range r.sequence() {
 		r.visit(i, node)
 	}
+}
+
+// runEventNode handles a node op of a launch on s that records or waits for an event from outside
+// of its graph. It has a number of its own on s, and what follows another one.
+func (c *Checker) runEventNode(s *timeline, t clocks, op *hal.Operation) {
+	e := c.event(op.Event)
+	if op.Kind == hal.OpRecord {
+		c.tick(s, t)
+		p := &point{version: op.Version, timeline: s}
+		e.push(p)
+		c.reach(p, s)
+		s.noteRecord(op)
+		c.tick(s, t) // what follows does not come before what waits for the event
+		return
+	}
+	switch p := e.at(op.Version); {
+	case op.Version == 0:
+		s.noteVainWait(op, NoRecord)
+	case p == nil:
+	case p.timeline == s:
+		s.noteVainWait(op, OwnRecord)
+	default:
+		s.noteWait(op, p.timeline, p.seq)
+		g := gather{clocks: &s.clocks}
+		g.add(p.stamp, p.clocks)
+	}
+	c.tick(s, t)
+	c.tick(s, t)
 }
 
 // maxSignals bounds how many writes of one value are remembered. A wait that an

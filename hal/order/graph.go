@@ -108,6 +108,12 @@ func (r *graphRun) each(f func(i int)) {
 	}
 }
 
+// operation returns a node that records or waits for a version of its event, in a launch.
+func (r *graphRun) operation(launch *hal.Operation, i int, version uint64) *hal.Operation {
+	n := r.list.Node(i)
+	return &hal.Operation{Kind: n.Kind(), ID: launch.NodeID(i), Site: n.Site(), Event: n.Event(), Version: version}
+}
+
 // visit calls f with a node, and then with those of its bodies.
 func (r *graphRun) visit(i int, f func(i int)) {
 	f(i)

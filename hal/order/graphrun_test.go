@@ -172,6 +172,48 @@ func TestV44_a_node_that_waits_for_an_event_comes_after_its_record(t *testing.T)
 	k.one(Race, first, launch+1+uint32(beside.Index()))
 }
 
+func TestV44_a_node_that_waited_too_early_is_named_as_the_wait_that_missed(t *testing.T) {
+	for _, of := range []struct {
+		name     string
+		version  uint64
+		recorded func(k *kit, e *hal.Event, a, b *hal.Stream)
+		why      Why
+	}{
+		{"an older record", 1, func(k *kit, e *hal.Event, _, b *hal.Stream) { k.record(b, e, 1) }, OlderRecord},
+		{"no record", 0, func(*kit, *hal.Event, *hal.Stream, *hal.Stream) {}, NoRecord},
+		{"its own record", 1, func(k *kit, e *hal.Event, a, _ *hal.Stream) { k.record(a, e, 1) }, OwnRecord},
+	} {
+		t.Run(of.name, func(t *testing.T) {
+			k := newKit(t)
+			e := k.event(hal.Standard)
+			g := k.graph()
+			wait, err := g.Add(k.me, k.device(0), nil, func(s *hal.Stream) error { return s.WaitExternal(k.me, e) })
+			require.NoError(t, err)
+			node := k.node(g, is(0, 8), wait)
+			a, b := k.free(), k.free()
+			of.recorded(k, e, a, b)
+			first := k.write(b, is(0, 8))
+			launch := k.run(a, g, hal.NodeVersion{Node: wait.Index(), Version: of.version})
+			r := k.one(Race, first, launch+1+uint32(node.Index()))
+			require.Equal(t, of.why, r.Reason.Why)
+			require.Equal(t, e.ID(), r.Reason.Wait.Event)
+		})
+	}
+}
+
+func TestV44_a_record_of_a_node_is_named_as_the_one_to_wait_for(t *testing.T) {
+	k := newKit(t)
+	e := k.event(hal.Standard)
+	g := k.graph()
+	node := k.node(g, is(0, 8))
+	record, err := g.Add(k.me, k.device(0), []*hal.Node{node}, func(s *hal.Stream) error { return s.RecordExternal(k.me, e) })
+	require.NoError(t, err)
+	a, b := k.free(), k.free()
+	launch := k.run(a, g, hal.NodeVersion{Node: record.Index(), Version: 1})
+	r := k.one(Race, launch+1+uint32(node.Index()), k.write(b, is(0, 8)))
+	require.Equal(t, e.ID(), r.Reason.Record.Event)
+}
+
 func TestV43_a_path_over_other_nodes_is_order(t *testing.T) {
 	k := newKit(t)
 	g := k.graph()
