@@ -120,13 +120,13 @@ type look struct {
 	stall.Graph
 	streams map[stall.Party]driver.Busy
 	threads map[uint64]*caller
-	held    map[uint64]string // what threads wait for outside of the library
+	held    map[uint64]bool // threads that wait for something outside of the library
 	lines   []string
 	advice  string
 }
 
 func picture(rt *hal.Runtime) *look {
-	l := &look{streams: map[stall.Party]driver.Busy{}, threads: map[uint64]*caller{}, held: map[uint64]string{}}
+	l := &look{streams: map[stall.Party]driver.Busy{}, threads: map[uint64]*caller{}, held: map[uint64]bool{}}
 	l.Blocked, l.Streams = blocked.Blocked(), rt.Busy()
 	known := map[int]bool{}
 	reports := map[uint64]uint64{} // the numbers of the threads that run reports, by tokens
@@ -153,8 +153,8 @@ func picture(rt *hal.Runtime) *look {
 			continue
 		}
 		l.Running = append(l.Running, stall.Running{Thread: thread, Token: b.Number, Report: b.Need == driver.NeedReport})
-		if waits := stall.NeverEnds(l.threads[thread].system); waits != "" {
-			l.held[thread] = waits
+		if stall.NeverEnds(l.threads[thread].system) != "" {
+			l.held[thread] = true
 			l.Held = append(l.Held, stall.Held{Thread: thread})
 			known[l.threads[thread].system] = true
 		}
@@ -168,7 +168,7 @@ func picture(rt *hal.Runtime) *look {
 // runs reports whether the thread with the system's number runs a function that may go on by itself.
 func (l *look) runs(id int) bool {
 	return slices.ContainsFunc(l.Running, func(r stall.Running) bool {
-		return l.threads[r.Thread].system == id && l.held[r.Thread] == ""
+		return l.threads[r.Thread].system == id && !l.held[r.Thread]
 	})
 }
 
@@ -189,13 +189,14 @@ func (l *look) judge(me uint64) string {
 	if !slices.Contains(stuck, stall.Party{Thread: me}) {
 		return ""
 	}
-	named := map[stall.Party]bool{}
+	var named []stall.Party
 	at, circle := stall.Party{Thread: me}, false
 	for at != (stall.Party{}) {
-		if circle = named[at]; circle {
+		if circle = slices.Contains(named, at); circle {
+			named = named[slices.Index(named, at):]
 			break
 		}
-		named[at] = true
+		named = append(named, at)
 		if at.Thread != 0 {
 			at = l.thread(at.Thread, stuck)
 		} else {
@@ -205,7 +206,10 @@ func (l *look) judge(me uint64) string {
 	head := "this wait can never end: everything that could end it waits, too"
 	if circle {
 		head = "this wait can never end: each of these waits for the next, and the last for an earlier one"
-		l.advice = "A function must not wait for a thread that waits for the function's stream."
+		l.advice = "Take these locks in the same order on every thread."
+		if slices.ContainsFunc(named, func(p stall.Party) bool { return p.Thread == 0 }) {
+			l.advice = "A function must not wait for a thread that waits for the function's stream."
+		}
 	}
 	return strings.TrimSuffix(strings.Join(append([]string{head}, l.lines...), "\n")+"\n"+l.advice, "\n")
 }
@@ -214,22 +218,59 @@ func (l *look) add(format string, args ...any) {
 	l.lines = append(l.lines, "  "+fmt.Sprintf(format, args...))
 }
 
+// name returns what a report calls the thread with the system's number.
+func (l *look) name(system int) string {
+	name := fmt.Sprintf("thread %d", system)
+	if system == os.Getpid() {
+		name = "the main thread"
+	}
+	if number := l.numberOfSystem(system); slices.ContainsFunc(l.Running, func(r stall.Running) bool { return r.Thread == number }) {
+		return fmt.Sprintf("the function %s, on %s,", functionOf(number), name)
+	}
+	return name
+}
+
+func (l *look) numberOfSystem(system int) uint64 {
+	for number, c := range l.threads {
+		if c.system == system {
+			return number
+		}
+	}
+	return 0
+}
+
+// outside adds the lines of a thread that waits outside of the library, and of those that hold the locks
+// that it comes to wait for, up to one that has used the library: it returns that one.
+func (l *look) outside(system int) stall.Party {
+	for seen := []int{}; !slices.Contains(seen, system); {
+		seen = append(seen, system)
+		waits := stall.NeverEnds(system)
+		if waits == "" {
+			break
+		}
+		holder := stall.Holder(system)
+		if holder == 0 {
+			l.add("%s waits for %s", l.name(system), waits)
+			break
+		}
+		l.add("%s waits for a lock that %s holds", l.name(system), strings.TrimSuffix(l.name(holder), ","))
+		if number := l.numberOfSystem(holder); number != 0 {
+			return stall.Party{Thread: number}
+		}
+		system = holder
+	}
+	return stall.Party{}
+}
+
 // thread adds a thread's lines and returns whom it waits for.
 func (l *look) thread(number uint64, stuck []stall.Party) (next stall.Party) {
 	c := l.threads[number]
-	name := fmt.Sprintf("thread %d", c.system)
-	if c.system == os.Getpid() {
-		name = "the main thread"
-	}
-	if runs := slices.IndexFunc(l.Running, func(r stall.Running) bool { return r.Thread == number }); runs >= 0 {
-		name = fmt.Sprintf("the function %s, on %s,", functionOf(number), name)
-	}
 	i := slices.IndexFunc(l.Blocked, func(b stall.Blocked) bool { return b.Thread == number })
 	if i < 0 {
-		l.add("%s waits for %s", name, l.held[number])
 		l.advice = "Give the function what it waits for before the host waits for it, and not by work behind it."
-		return stall.Party{}
+		return l.outside(c.system)
 	}
+	name := l.name(c.system)
 	on := parties(l.Blocked[i].On)
 	if len(on) == 0 {
 		return stall.Party{}

@@ -8,6 +8,7 @@
 package stall
 
 import (
+	"encoding/binary"
 	"os"
 	"path/filepath"
 	"slices"
@@ -166,4 +167,44 @@ func neverEnds(root string, id int) string {
 		return "a signal"
 	}
 	return ""
+}
+
+// Holder returns the system's number of the thread of this process that holds the mutex for which the
+// thread id waits, 0 where that is not known: for other locks than glibc's plain mutexes, say.
+func Holder(id int) int { return holder("/proc/self", id) }
+
+// Where glibc's mutex has its owner behind the word that threads wait for, and what that word is while
+// they do.
+const (
+	ownerAt   = 8
+	contended = 2
+)
+
+func holder(root string, id int) int {
+	call, err := os.ReadFile(filepath.Join(root, "task", strconv.Itoa(id), "syscall"))
+	if err != nil {
+		return 0
+	}
+	t := task{call: strings.Fields(string(call))}
+	if _, forever := t.lockWait(); !forever || t.call[3] != "0x"+strconv.Itoa(contended) {
+		return 0
+	}
+	addr, err := strconv.ParseInt(t.call[1], 0, 64)
+	if err != nil {
+		return 0
+	}
+	memory, err := os.Open(filepath.Join(root, "mem")) // the mutex may be freed by now
+	if err != nil {
+		return 0
+	}
+	defer memory.Close()
+	var mutex [ownerAt + 4]byte
+	if _, err := memory.ReadAt(mutex[:], addr); err != nil || binary.NativeEndian.Uint32(mutex[:]) != contended {
+		return 0
+	}
+	owner := int(binary.NativeEndian.Uint32(mutex[ownerAt:]))
+	if _, err := os.Stat(filepath.Join(root, "task", strconv.Itoa(owner))); err != nil {
+		return 0
+	}
+	return owner
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 
 import pytest
@@ -30,6 +31,35 @@ def test_N16_a_wait_that_can_never_end_returns_with_a_report(compiled: Compiled,
         assert says in text
         assert "the main thread waits for stream" in text
         assert f"stalls.c:{CALL}, in main" in text
+
+
+@pytest.mark.parametrize(
+    ("how", "says"),
+    [
+        (
+            "locks",
+            [
+                r"the function take_in_order .*, waits for a lock that the function take_in_reverse .* holds",
+                r"the function take_in_reverse .*, waits for a lock that the function take_in_order .* holds",
+                r"Take these locks in the same order on every thread\.",
+            ],
+        ),
+        (
+            "holder",
+            [
+                r"the function take_the_other_lock \(.*\), on thread \d+, waits for a lock that thread \d+ holds",
+                r"thread \d+ waits for a lock that the main thread holds",
+                r"A function must not wait for a thread that waits for the function's stream\.",
+            ],
+        ),
+    ],
+)
+def test_N16_a_report_follows_locks_to_the_threads_that_hold_them(
+    compiled: Compiled, run: Run, how: str, says: list[str]
+) -> None:
+    done = run(compiled(PROGRAMS / "stalls.c"), how)
+    assert done.returncode == 4, done.stderr
+    assert re.search(".*\n.*".join(says), done.stderr, re.DOTALL), done.stderr
 
 
 @pytest.mark.parametrize("how", ["abort", "destroy"])

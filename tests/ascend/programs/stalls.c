@@ -1,4 +1,4 @@
-/* ./stalls lock | event | value | report | callback | pause | abort | destroy: waits that can never end;
+/* ./stalls lock | locks | holder | event | value | report | callback | pause | abort | destroy: waits that can never end;
  * ./stalls slow | thread | signal | limit | each: that can. */
 #include "check.h"
 
@@ -18,6 +18,40 @@ static void take_the_lock(void *unused)
     __atomic_store_n(&begun, 1, __ATOMIC_RELEASE);
     pthread_mutex_lock(&mutex);
     pthread_mutex_unlock(&mutex);
+}
+
+static pthread_mutex_t other = PTHREAD_MUTEX_INITIALIZER;
+static pthread_barrier_t both;
+
+static void take_two(pthread_mutex_t *first, pthread_mutex_t *second)
+{
+    pthread_mutex_lock(first);
+    pthread_barrier_wait(&both);
+    pthread_mutex_lock(second);
+}
+
+static void take_in_order(void *unused)
+{
+    (void)unused;
+    take_two(&mutex, &other);
+}
+
+static void take_in_reverse(void *unused)
+{
+    (void)unused;
+    take_two(&other, &mutex);
+}
+
+static void *reverse_thread(void *unused)
+{
+    take_in_reverse(unused);
+    return NULL;
+}
+
+static void take_the_other_lock(void *unused)
+{
+    (void)unused;
+    pthread_mutex_lock(&other);
 }
 
 static void wait_for_a_signal(void *unused)
@@ -129,6 +163,19 @@ static int never_ends(const char *how, aclrtStream stream)
     if (strcmp(how, "lock") == 0) {
         pthread_mutex_lock(&mutex);
         OK(aclrtLaunchHostFunc(stream, take_the_lock, NULL));
+    } else if (strcmp(how, "locks") == 0) {
+        aclrtStream second;
+        OK(aclrtCreateStream(&second));
+        pthread_barrier_init(&both, NULL, 2);
+        OK(aclrtLaunchHostFunc(stream, take_in_order, NULL));
+        OK(aclrtLaunchHostFunc(second, take_in_reverse, NULL));
+    } else if (strcmp(how, "holder") == 0) {
+        pthread_t holder;
+        pthread_barrier_init(&both, NULL, 2);
+        CHECK(pthread_create(&holder, NULL, reverse_thread, NULL) == 0);
+        pthread_mutex_lock(&mutex);
+        pthread_barrier_wait(&both);
+        OK(aclrtLaunchHostFunc(stream, take_the_other_lock, NULL));
     } else if (strcmp(how, "abort") == 0) {
         pthread_mutex_lock(&mutex);
         OK(aclrtLaunchHostFunc(stream, take_the_lock, NULL));
