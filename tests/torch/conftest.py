@@ -35,10 +35,16 @@ def redirected() -> Any:
 
 @pytest.fixture
 def torch(redirected: Any) -> Iterator[Any]:
-    """Return torch with its default streams current, a seed, and nothing pending after the test."""
+    """Return torch with its default streams current, a seed, and nothing pending after the test.
+
+    A test that leaves another stream current fails: the later ones of the process would work on that.
+    """
     redirected.manual_seed(7)
     yield redirected
     redirected.cuda.synchronize()
+    left, default = redirected.cuda.current_stream(), redirected.cuda.default_stream()
+    redirected.cuda.set_stream(default)
+    assert left == default, f"the test left {left} current"
 
 
 @pytest.fixture

@@ -59,6 +59,11 @@ def test_F4_every_later_call_raises(torch: Any, recovers: None, call: str) -> No
     for one in (start, event):
         one.record(stream)
     stream.synchronize()
+
+    def synchronize_within_a_new_stream() -> None:
+        with torch.cuda.stream(torch.cuda.Stream()):
+            torch.cuda.synchronize()
+
     calls: dict[str, Callable[[], object]] = {
         "synchronize": torch.cuda.synchronize,
         "stream.synchronize": stream.synchronize,
@@ -69,7 +74,7 @@ def test_F4_every_later_call_raises(torch: Any, recovers: None, call: str) -> No
         "event.elapsed_time": lambda: start.elapsed_time(event),
         "wait_event": lambda: other.wait_event(event),
         "other": other.synchronize,
-        "new stream": lambda: torch.cuda.stream(torch.cuda.Stream()).__enter__() or torch.cuda.synchronize(),
+        "new stream": synchronize_within_a_new_stream,
         "Tensor.to": lambda: torch.ones(2).to("cuda"),
         "copy_": lambda: pinned.copy_(x, non_blocking=True),
         "accelerator": torch.accelerator.synchronize,
