@@ -148,6 +148,7 @@ static PyObject *own_launch(PyObject *self, PyObject *const *v, Py_ssize_t n)
     halstream_launch launch = {numbers, modes, cells, count};
     if (halstream_enter()) return refused();
     int64_t misplaced = pybuild_StreamLaunch(stream, function, (int64_t)(uintptr_t)&launch);
+    if (halstream_unseen) halstream_look_at();
     return PyErr_Occurred() ? NULL : PyLong_FromLongLong(misplaced);
 }
 """
@@ -231,6 +232,8 @@ class Function:
             # After the conversions: they may run Python code, during which other threads call.
             f"    if (halstream_enter()) return refused();\n"
             f"    {c} r = {self.name}({', '.join(f'a{i}' for i in range(n))});\n"
+            # Here, since the runtime has no lock any more, and the frames of the call are as they were in it.
+            f"    if (halstream_unseen) halstream_look_at();\n"
             f"    PyObject *out = PyErr_Occurred() ? NULL : {convert};\n{free}    return out;\n}}\n"
         )
 

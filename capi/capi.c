@@ -465,7 +465,9 @@ static uint32_t api_site_here(void)
     if (halstream_forked || halstream_is_over() || !holds_lock()) return 0;
     halstream_caller = &halstream_self;
     if (halstream_self.slot == 0) halstreamRegister();
-    return halstream_site_of(0); /* the innermost frame may be the program's */
+    uint32_t here = halstream_site_of(0); /* the innermost frame may be the program's */
+    if (halstream_unseen) halstream_look_quietly();
+    return here;
 }
 
 static uint32_t api_line_here(void)

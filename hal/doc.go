@@ -350,7 +350,8 @@
 //     host, counts as late as the waits of the run allow. A run of more than 131,072
 //     operations, or of more than 524,288 byte ranges, is not recorded; a change there is
 //     not tried. The record takes 48 bytes for an operation and 16 for a range. Each name in
-//     the change stands for the same object there as where it was read.
+//     the change was seen to stand for its object at the place of the change, during calls
+//     of the run. What was not tried says so.
 //   - V5: Work behind a wait for a value comes after what precedes the writes by
 //     streams that can have ended the wait.
 //   - V6: Where a function before the copy, which may have been pending at its call,

@@ -239,7 +239,7 @@ func CheckProve(fixes string) (verdicts string, err error) {
 	for i, r := range records {
 		list[i] = order.Fix{
 			Finding: r.Finding, Action: order.Action(r.Action), First: r.First, Second: r.Second, Event: r.Event,
-			Sites: r.Sites, After: r.After,
+			Sites: r.Sites, After: r.After, Early: r.Early,
 		}
 	}
 	found := make([]order.Verdict, len(list))

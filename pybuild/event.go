@@ -179,6 +179,16 @@ func EventWasRecorded(id int64) (recorded int64, err error) {
 	return truth(e.WasRecorded()), nil
 }
 
+// EventNumber returns the number of an event by which findings name it.
+func EventNumber(id int64) (number int64, err error) {
+	defer guard(&err)
+	e, err := event(id, "number")
+	if err != nil {
+		return 0, err
+	}
+	return int64(e.ID()), nil
+}
+
 // EventInCapture returns 1 if the latest record is in a capture, so that a query would be refused.
 func EventInCapture(id int64) (captured int64, err error) {
 	defer guard(&err)

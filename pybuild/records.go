@@ -175,6 +175,7 @@ type fixRecord struct {
 	Event   uint64    `json:"event"` // 0 for none
 	Sites   []uint32  `json:"sites"` // of the statement that the change goes before or after
 	After   bool      `json:"after"`
+	Early   bool      `json:"early"` // the statement may have begun right behind the thread's call before it
 }
 
 // nearbyRecord is operations around others.

@@ -19,6 +19,10 @@ extern const char *PyUnicode_AsUTF8AndSize(object *o, intptr_t *size) __attribut
 extern void Py_IncRef(object *o) __attribute__((weak));
 extern void Py_DecRef(object *o) __attribute__((weak));
 extern void PyErr_Clear(void) __attribute__((weak));
+extern object *PyErr_Occurred(void) __attribute__((weak));
+extern void PyErr_SetInterrupt(void) __attribute__((weak));
+extern object *PyLong_FromUnsignedLong(unsigned long value) __attribute__((weak));
+extern object *PyObject_CallFunctionObjArgs(object *f, ...) __attribute__((weak));
 
 static char *root; /* the folder of the package */
 static size_t root_length;
@@ -79,6 +83,8 @@ typedef struct {
     uint32_t first; /* in frames */
     uint32_t count;
     uint32_t line; /* the innermost line of the program, as a site that was given: it can be read without Python's lock */
+    uint32_t looks; /* how often the variables of its frames were looked at, in the round of looking... */
+    uint32_t round; /* ...with this number */
 } site;
 
 typedef struct {
@@ -180,7 +186,7 @@ static uint32_t add_site(uint64_t hash, object **stack, object **codes, int *ins
     int has_room = grow((void **)&sites, &site_room, site_count + 1, sizeof *sites);
     pthread_mutex_unlock(&moving);
     if (!has_room) return 0;
-    site s = {hash, frame_count, (uint32_t)n, 0};
+    site s = {hash, frame_count, (uint32_t)n, 0, 0, 0};
     int innermost = 0;
     while (innermost < n && kind_of(codes[innermost]) != CODE_PROGRAM) innermost++;
     if (innermost < n) s.line = site_of_line(codes[innermost], PyFrame_GetLineNumber(stack[innermost]));
@@ -206,6 +212,61 @@ static int same(const site *s, object **codes, const int *instructions, int n)
         if (f->code != codes[i] || f->instruction != instructions[i]) return 0;
     }
     return 1;
+}
+
+/* Python's function that looks at the variables of the frames of a call, NULL while nobody wants that; how often it does
+ * for each site; and its present round. */
+static object *looker;
+enum { LOOKS = 4 };
+static uint32_t looking_round;
+_Thread_local uint32_t halstream_unseen;
+static _Thread_local int looking;
+
+void halstream_look_with(void *function)
+{
+    object *before = looker;
+    if (function != NULL) Py_IncRef(function);
+    looker = function;
+    looking_round++;
+    if (before != NULL) Py_DecRef(before);
+}
+
+int halstream_look_at(void)
+{
+    uint32_t number = halstream_unseen;
+    halstream_unseen = 0;
+    if (looker == NULL || looking || PyErr_Occurred() != NULL) return 0;
+    object *f = looker, *argument = PyLong_FromUnsignedLong(number);
+    if (argument == NULL) return -1;
+    looking = 1;
+    Py_IncRef(f);
+    object *out = PyObject_CallFunctionObjArgs(f, argument, (object *)NULL);
+    Py_DecRef(f);
+    Py_DecRef(argument);
+    looking = 0;
+    if (out == NULL) return -1;
+    Py_DecRef(out);
+    return 0;
+}
+
+void halstream_look_quietly(void)
+{
+    if (halstream_look_at() == 0) return;
+    PyErr_Clear();
+    PyErr_SetInterrupt();
+}
+
+/* Notes that the frames of a site are still to be looked at, once the call that it is of allows it. */
+static void note_unseen(uint32_t number)
+{
+    site *s = &sites[number - 1];
+    if (s->round != looking_round) {
+        s->round = looking_round;
+        s->looks = 0;
+    }
+    if (s->looks == LOOKS) return;
+    s->looks++;
+    halstream_unseen = number;
 }
 
 /* How far outward a site goes: all of the stack, up to the first frame of the program's own, or one frame. */
@@ -250,6 +311,7 @@ static uint32_t site_from(object *f, int own, int reach)
         }
     }
     if (!found && n) found = add_site(hash, stack, codes, instructions, n);
+    if (looker != NULL && reach == WHOLE && found && !looking) note_unseen(found);
     for (int i = 0; i < n; i++) {
         Py_DecRef(codes[i]);
         Py_DecRef(stack[i]);

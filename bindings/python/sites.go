@@ -79,6 +79,11 @@ func SiteText(site uint32) string {
 	return C.GoString(c)
 }
 
+// LookWith sets Python's function that is given the sites of calls, by its address; 0 for none. Python's lock is held.
+func LookWith(object uint64) {
+	C.halstream_look_with(*(*unsafe.Pointer)(unsafe.Pointer(&object)))
+}
+
 // lined are the streams on which captures began that ask for lines, with the captures.
 var lined struct {
 	sync.Mutex

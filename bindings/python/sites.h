@@ -29,6 +29,17 @@ void halstream_sites_install(const char *folder);
  * somebody asks for sites; 0 as halstream_site. */
 uint32_t halstream_program_line(void);
 
+/* Sets the function of Python's that is given the site of a call, on its thread, while the frames of the call are as
+ * they were in it; NULL: none. It is called for the first few calls of each site. */
+void halstream_look_with(void *function);
+/* The site of the thread's call that is to be given to that function; 0: none. */
+extern _Thread_local uint32_t halstream_unseen;
+/* Gives it. Called with Python's lock and with no lock of the runtime: Python code runs. Returns -1 with an exception set
+ * if that raised, and does nothing if one is set already. */
+int halstream_look_at(void);
+/* The same for a caller that takes no exception: only a signal's handler raises one, and it counts as an interrupt. */
+void halstream_look_quietly(void);
+
 /* Sites that name one line of the program, and no stack, have this bit: given.go has them. */
 enum { SITE_GIVEN = 1u << 31 };
 /* Returns the innermost line of the program of a site, as a site that was given; 0 if it is unknown. Python's lock is

@@ -562,6 +562,22 @@ func (c *Checker) Source(id uint32, r hal.Range) {
 	}
 }
 
+// sourcesRead declares that the copies which t has waited for read their sources as they were at the call: the wait was
+// added to a recorded run, right behind their calls.
+func (c *Checker) sourcesRead(t *hal.Thread) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	h := c.threads[t.ID]
+	if h == nil {
+		return
+	}
+	for _, s := range c.late.sources {
+		if s.info != nil && s.coveredBy(h) {
+			s.expected = true
+		}
+	}
+}
+
 // explained reports whether a write that comes before a copy, and may have been pending
 // at its call, may have changed the source.
 func (c *Checker) explained(s *source, p piece) bool {

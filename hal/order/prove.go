@@ -38,6 +38,9 @@ type Fix struct {
 	// Sites are the call sites of the statement that the change goes in front of, or behind.
 	Sites []uint32
 	After bool
+	// Early: the statement is a call of a function that leads to those sites, perhaps in a loop, and may have begun at
+	// any moment since the thread's call before. What another thread did meanwhile comes behind the change then.
+	Early bool
 }
 
 // Verdict says what the recorded run would be with fixes.
@@ -190,14 +193,20 @@ func replayed(calls []*recordedCall, added []addedCall) map[pair]side {
 			op.Seq = seq
 			op.Thread = threads.get(added[0].thread)
 			c.Handle(op)
+			if op.Host {
+				c.sourcesRead(op.Thread)
+			}
 			added = added[1:]
 		}
 	}
 	last := uint64(0)
 	for i, call := range calls {
-		if call.what == toHandle {
+		switch call.what {
+		case toHandle:
 			add(i, 2*call.op.Seq-1)
 			last = max(last, 2*call.op.Seq)
+		case toRefilled, toOverwritten: // the change may come behind an operation that is added before
+			add(i, last+1)
 		}
 		c.replay(call, threads)
 	}
@@ -239,10 +248,13 @@ func (x *Fix) added(index *callIndex) []addedCall {
 		on = nil
 	}
 	var out []addedCall
-	for _, g := range index.executions(x.Sites, on) {
+	for _, g := range index.executions(x.Sites, on, x.Early) {
 		at := g.begin
-		if x.After {
+		switch {
+		case x.After:
 			at = g.end + 1
+		case x.Early:
+			at = index.behindThePrevious(g)
 		}
 		for _, op := range x.operations(first, second, event, index.version(at, event)) {
 			out = append(out, addedCall{at, g.thread, op})

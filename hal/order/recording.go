@@ -306,12 +306,15 @@ type callIndex struct {
 	records map[*hal.Event][]int      // likewise, of its records
 	// For each call of an operation, how many of its thread with a known site there were by then.
 	rank []int
+	// The numbers of the calls of operations with a known site, and of the first call of any kind, of each thread.
+	ofThread map[uint64][]int
 }
 
 func indexed(calls []*recordedCall) *callIndex {
 	x := &callIndex{
 		calls: calls, streams: map[[2]uint64]*hal.Stream{}, events: map[uint64]*hal.Event{},
 		bySite: map[uint32][]int{}, records: map[*hal.Event][]int{}, rank: make([]int, len(calls)),
+		ofThread: map[uint64][]int{},
 	}
 	ranks := map[uint64]int{}
 	for i, call := range calls {
@@ -326,10 +329,16 @@ func indexed(calls []*recordedCall) *callIndex {
 				x.records[e] = append(x.records[e], i)
 			}
 		}
+		if call.thread != 0 && len(x.ofThread[call.thread]) == 0 {
+			x.ofThread[call.thread] = append(x.ofThread[call.thread], i)
+		}
 		if call.what != toHandle {
 			continue
 		}
 		if call.op.Site != 0 {
+			if known := x.ofThread[call.thread]; len(known) > 0 && known[len(known)-1] != i {
+				x.ofThread[call.thread] = append(known, i)
+			}
 			ranks[call.thread]++
 			x.bySite[call.op.Site] = append(x.bySite[call.op.Site], i)
 		}
@@ -349,6 +358,17 @@ func (x *callIndex) version(before int, event *hal.Event) uint64 {
 	return x.calls[records[at-1]].op.Version
 }
 
+// behindThePrevious returns the number of the call in front of which a statement may have begun at the earliest: behind
+// its thread's call of a statement before it.
+func (x *callIndex) behindThePrevious(g execution) int {
+	list := x.ofThread[g.thread]
+	at, _ := slices.BinarySearch(list, g.begin)
+	if at == 0 {
+		return g.begin
+	}
+	return list[at-1] + 1
+}
+
 // execution is the calls of one execution of a statement, by their numbers.
 type execution struct {
 	thread     uint64
@@ -358,8 +378,8 @@ type execution struct {
 
 // executions returns when a statement with some call sites was executed with an operation on a
 // stream, or at all if that is nil. The calls of one thread in a row are of one execution up
-// to a call that is like the first one.
-func (x *callIndex) executions(sites []uint32, on *hal.Stream) []execution {
+// to a call that is like the first one; of a statement whose function may have loops, all of them are.
+func (x *callIndex) executions(sites []uint32, on *hal.Stream, loops bool) []execution {
 	var inside []int
 	for _, site := range sites {
 		inside = append(inside, x.bySite[site]...)
@@ -374,7 +394,7 @@ func (x *callIndex) executions(sites []uint32, on *hal.Stream) []execution {
 		if now != nil && x.rank[i] != x.rank[now.end]+1 {
 			now = nil // a call of another statement came between
 		}
-		if now != nil {
+		if now != nil && !loops {
 			if first := &x.calls[now.begin].op; first.Site == call.op.Site && first.Kind == call.op.Kind {
 				now = nil
 			}

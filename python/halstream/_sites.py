@@ -50,6 +50,14 @@ _RUNNERS = (
 )  # fmt: skip
 
 
+def _never(_: type) -> bool:
+    return False
+
+
+def _nothing(_: Any) -> tuple[str, int]:
+    return "", 0
+
+
 class RealTorch:
     """Whether the real torch works on the runtime's streams in this process: reports then speak its names."""
 
@@ -58,6 +66,10 @@ class RealTorch:
         self.paddle = False  #: the real Paddle works on them
         #: Returns address, size and name of the memory that its modules own.
         self.parameters: Callable[[], list[tuple[int, int, str]]] = list
+        #: Whether a class is of its streams, events or tensors, and what such an object is, with the number of the
+        #: stream or event, or the address on the device; '' for another one.
+        self.is_object: Callable[[type], bool] = _never
+        self.number_of: Callable[[Any], tuple[str, int]] = _nothing
         self._declare: Callable[[bool], None] | None = None
         self._sanitizing = False
 
@@ -66,6 +78,12 @@ class RealTorch:
         self._sanitizing = on
         if self._declare is not None:
             self._declare(on)
+
+    def stands_for(
+        self, is_object: Callable[[type], bool] = _never, number_of: Callable[[Any], tuple[str, int]] = _nothing
+    ) -> None:
+        """Set `is_object` and `number_of`."""
+        self.is_object, self.number_of = is_object, number_of
 
     def declaring(self, declare: Callable[[bool], None] | None) -> None:
         """Set what switches such declarations on and off; None: nothing does."""

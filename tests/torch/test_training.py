@@ -49,11 +49,13 @@ def test_the_sanitizer_finds_the_deleted_wait(torch: Any) -> None:
     for finding in report.races:
         assert finding.first.frames[0].file.endswith(("prefetching.py", "test_training.py")), str(finding)
     assert any("self.batch" in str(finding) for finding in report.races)
-    # Where the prefetcher hands the batch out: the stream has no name where the batch is used.
+    # Where the prefetcher makes the batch: the stream has no name where the batch is used.
     source = Path(prefetching.__file__).read_text().splitlines()
-    (place,) = {int(number) for number in re.findall(r"fix: before .*prefetching\.py:(\d+)\n", str(report))}
-    assert source[place - 1].strip() == "batch = self.batch"
-    assert {f.fix for f in report.races} == {"torch.cuda.current_stream().wait_stream(self.stream)"}, str(report)
+    (place,) = {int(number) for number in re.findall(r"fix: after .*prefetching\.py:(\d+)\n", str(report))}
+    assert source[place - 1].strip() == "self.batch = self.batch.float().sub_(0.5).mul_(2)"
+    assert {f.fix for f in report.races} == {"import torch; torch.cuda.default_stream().wait_stream(self.stream)"}, str(
+        report
+    )
 
 
 def test_the_schedule_latest_gives_wrong_numbers_without_the_wait(torch: Any) -> None:

@@ -172,15 +172,18 @@ def test_V10_a_line_at_which_the_program_would_stop_is_not_suggested(tmp_path: P
         class Other:
             def __init__(self): self.stream = hs.Stream(non_blocking=True)
             def work(self, value): x.fill(value, self.stream)
-        one, two = Lane(), Other()
-        gate = Gate(one.stream)
-        one.work(1)
-        two.work(2)
+        def lanes():
+            one, two = Lane(), Other()
+            return Gate(one.stream), one.work, two.work
+        gate, first, second = lanes()
+        first(1)
+        second(2)
         gate.open()
         """
     )
     (finding,) = run(tmp_path / "gate.py", program).races
     assert not finding.fix and "without stopping the program" in finding.text, finding.text
+    assert "made at" in finding.text.partition("fix:")[2], "what no name stands for is said by where it was made"
 
 
 def test_V10_a_line_is_not_suggested_where_it_orders_nothing(tmp_path: Path) -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import halstream as hs
 import pytest
+from halstream._checks.edit import apply, edits
+from halstream._checks.remedy import remedy
 from plugin_help import Runner, command
+from sanitize_help import run
 
 HIDDEN = """
     import halstream as hs, numpy as np
@@ -34,18 +38,53 @@ def watchable(backend: str) -> None:
 @pytest.mark.usefixtures("watchable")
 @pytest.mark.parametrize("options", [(), ("--stream-schedules=3",)])
 def test_V23_an_option_of_pytest_watches_pages(pytester: pytest.Pytester, options: tuple[str, ...]) -> None:
-    run = Runner(pytester)
+    tests = Runner(pytester)
     source = f"""
     {HIDDEN}
     def test_unordered(): hidden(False)
     def test_ordered(): hidden(True)
     """
-    run(source, "--stream-sanitize").assert_outcomes(passed=2)
-    result = run(source, "--stream-pages", *options)
+    tests(source, "--stream-sanitize").assert_outcomes(passed=2)
+    result = tests(source, "--stream-pages", *options)
     result.assert_outcomes(passed=1, failed=1)
     result.stdout.fnmatch_lines(["*unordered access*"])
     if options:
         assert "--stream-pages" in command(result)
+
+
+@pytest.mark.needs("schedules")
+@pytest.mark.usefixtures("watchable")
+def test_V10_lines_for_what_pages_show_are_tried_with_pages(pytester: pytest.Pytester) -> None:
+    source = f"""
+    {HIDDEN}
+    def test_unordered(): hidden(False)
+    """
+    result = Runner(pytester)(source, "--stream-pages", "--stream-fix=apply", process=True)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["+*two.wait(one.record())", "*::test_unordered: silent and passes under 50 schedules"])
+
+
+@pytest.mark.needs("schedules")
+@pytest.mark.usefixtures("watchable")
+def test_V10_the_line_for_an_access_of_the_host_is_in_front_of_the_access(tmp_path: Path) -> None:
+    """It is seen at the next call of the runtime, in front of which a wait would come too late."""
+    source = """
+    import halstream as hs, numpy as np
+    def read():
+        s = hs.Stream(non_blocking=True)
+        pinned, x = hs.pinned_empty(1000, np.float32), hs.empty(1000, np.float32)
+        x.fill(1, s)
+        x.copy_to(pinned, s)
+        total = float(pinned.sum())
+        s.synchronize()
+        return total
+    read()
+    """
+    (found,) = run(tmp_path / "before.py", source, pages=True).races
+    fix = remedy(found)
+    assert fix.line == "s.synchronize()" and fix.proven, found.text
+    again = run(tmp_path / "after.py", apply((tmp_path / "before.py").read_text(), edits(fix)), pages=True)
+    assert not again, again
 
 
 @pytest.mark.needs("schedules")

@@ -65,6 +65,23 @@ def test_it_can_warn_once_for_each(backend: str) -> None:
     assert (caught[0].filename, caught[0].lineno) == (__file__, race.__code__.co_firstlineno + 5)
 
 
+def test_the_same_lines_are_one_finding_for_each_place_where_their_streams_were_made(backend: str) -> None:
+    x = hs.empty(16, np.uint8)
+
+    def race_of(one: hs.Stream, two: hs.Stream) -> None:
+        x.fill(1, one)
+        x.fill(2, two)
+        hs.synchronize()
+
+    with hs.sanitize(on="collect") as report:
+        main = hs.Stream(non_blocking=True)
+        for _ in range(3):
+            race_of(main, hs.Stream(non_blocking=True))
+        race_of(main, hs.Stream(non_blocking=True))
+        race_of(hs.Device(0).default_stream, main)
+    assert [one.pairs for one in report.races] == [3, 1, 1]
+
+
 def test_reports_can_be_collected_and_read_before_the_end(backend: str) -> None:
     with hs.sanitize(on="collect") as report:
         assert not report

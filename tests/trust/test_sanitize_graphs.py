@@ -62,13 +62,16 @@ def test_V28_nodes_without_a_path_are_reported_at_the_end_of_the_capture(backend
 
 HELPER = """
     import halstream as hs
-    m, n = hs.Stream(), hs.Stream(); x = hs.empty(64, "f4"); hs.synchronize()
+    x = hs.empty(64, "f4"); hs.synchronize()
     def work(stream):
         x.fill(1, stream)
-    with hs.capture(m) as graph:
-        n.wait(m)
-        {both}
-        m.wait(n)
+    def captured():
+        m, n = hs.Stream(), hs.Stream()
+        with hs.capture(m) as graph:
+            n.wait(m)
+            {both}
+            m.wait(n)
+    captured()
     """
 
 
@@ -79,7 +82,7 @@ HELPER = """
             "for stream in (m, n): work(stream)",
             "between the two calls, in the capture: no line here names both streams",
         ),
-        ("work(m); work(n)", "both are calls of the one line"),
+        ("work(m), work(n)", "both are calls of the one line"),
     ],
 )
 def test_V28_the_host_cannot_wait_between_two_nodes_of_a_capture(

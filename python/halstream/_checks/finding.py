@@ -88,6 +88,7 @@ class Access(NamedTuple):
     module: str = ""
     node: GraphNode | None = None  #: the node that made it; in a launch, `frames` are those of the launch
     named_at: tuple[Frame, ...] = ()  #: where the program gave the stream its `name`, and the calls that led there
+    stream_site: int = 0  #: where the stream was made, 0 if that is not known
 
     @property
     def frames(self) -> tuple[Frame, ...]:
@@ -97,6 +98,12 @@ class Access(NamedTuple):
     def dialect(self) -> str:
         """The dialect that made the call, '' for the plain runtime."""
         return _dialect(self.site)
+
+    @property
+    def made_at(self) -> Frame | None:
+        """The line of the program that made the stream, None if that is not known."""
+        frames = _sites.program_frames(self.stream_site)
+        return frames[0] if frames else None
 
     @property
     def backward(self) -> bool:
@@ -239,6 +246,10 @@ class Made:
                 self._streams.setdefault(made["site"], []).append(stream)
         self._stream_places, self._memory_places = _Places(self._streams), _Places(self._memory)
 
+    def site(self, device: int, index: int) -> int:
+        """Return where a stream was made, 0 if it is not known."""
+        return self._sites.get((device, index), 0)
+
     def stream(self, device: int, index: int) -> tuple[str, tuple[Frame, ...]]:
         """Return the name that a stream got, '' if it is not known, and where, with the calls that led there."""
         site = self._sites.get((device, index), 0)
@@ -359,6 +370,7 @@ def _access(record: AccessRecord, made: Made) -> Access:
         nbytes=record["size"],
         name=name,
         named_at=named_at,
+        stream_site=0 if record["host"] else made.site(record["device"], record["stream"]),
         operation=operation,
         module=module,
         node=graph_node(record["node"], made),

@@ -126,7 +126,7 @@ class _Content:
         return {**drawn, "steps": steps}
 
     def diff(self, changes: Sequence[Change]) -> str:
-        """Return changes as a patch. They only add lines, so that each is one piece of it."""
+        """Return changes as a patch. They add a line, or change one, so that each is one piece of it."""
         parts: list[str] = []
         names: list[str] = []
         for change in sorted(changes, key=lambda one: (one["file"], one["line"])):
@@ -134,13 +134,18 @@ class _Content:
             name, line, most = self.names[number], change["line"], len(self._sources[number])
             if not 1 <= line <= most + 1:
                 continue
-            first, last = max(1, line - _CONTEXT), min(most, line + _CONTEXT - 1)
+            within = change["column"] >= 0
+            first, last = max(1, line - _CONTEXT), min(most, line + _CONTEXT - 1 + within)
             before = [f" {self._line(number, at)}" for at in range(first, line)]
-            behind = [f" {self._line(number, at)}" for at in range(line, last + 1)]
+            behind = [f" {self._line(number, at)}" for at in range(line + within, last + 1)]
             n = len(before) + len(behind)
+            more = [f"+{change['text'].rstrip()}"]
+            if within:
+                old, at = self._line(number, line), change["column"]
+                more = [f"-{old}", f"+{old[:at]}{change['text']}{old[at:]}"]
             parts += [f"--- a/{name}", f"+++ b/{name}"] if name not in names[-1:] else []
             names.append(name)
-            parts += [f"@@ -{first},{n} +{first},{n + 1} @@", *before, f"+{change['text'].rstrip()}", *behind]
+            parts += [f"@@ -{first},{n + within} +{first},{n + 1} @@", *before, *more, *behind]
         return "\n".join(parts)
 
     def entry(self, index: int, one: Result) -> str:

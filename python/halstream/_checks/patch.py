@@ -28,7 +28,7 @@ def changed(results: Iterable[Result]) -> dict[str, tuple[str, str]]:
         except (OSError, SyntaxError, UnicodeDecodeError):
             continue  # it was not a file, such as input of the interpreter
         end = "\r\n" if "\r\n" in source else "\n"
-        edits = [one._replace(text=one.text.rstrip("\n") + end) for one in by_file[file]]
+        edits = [one if one.column >= 0 else one._replace(text=one.text.rstrip("\n") + end) for one in by_file[file]]
         found[file] = source, apply(source, edits)
     return found
 

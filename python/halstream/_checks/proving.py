@@ -10,12 +10,13 @@ from .._native._constants import ACTION_SYNCHRONIZE_EVENT, ACTION_WAIT_EVENT
 from .._records import CheckRecord, FixRecord, decode, encode
 from .._runtime import State, runtime
 from . import source as _source
+from . import variables
 from .finding import Finding, Frame
 
 if TYPE_CHECKING:
     from .remedy import Remedy
 
-__all__ = ["begin", "current", "end", "first_proven", "settle", "verdicts"]
+__all__ = ["begin", "current", "end", "first_proven", "name_of", "settle", "verdicts"]
 
 #: How many recorded operations may be checked again for the findings of one check, together.
 _BUDGET = 400_000
@@ -34,6 +35,7 @@ class _Run(State):
         self.length = -1  # operations when `sites` were asked for
         self.sites: dict[Frame, set[int]] = {}
         self.settled: dict[tuple[int, int], Remedy | None] = {}  # by check and number
+        self.names: dict[tuple[int, int], dict[bool, str]] = {}  # of the streams of the first and the second access
 
 
 _run = runtime.add("the run on which suggested lines are tried", _Run())
@@ -43,17 +45,29 @@ def begin() -> None:
     """Say that a check began, which records the run."""
     _run.check += 1
     _run.on, _run.budget, _run.length = True, _BUDGET, -1
+    variables.begin()
 
 
 def end() -> None:
     """Say that the check ended: the run is no longer known."""
     _run.on = False
+    variables.end()
     _run.sites = {}
 
 
 def current() -> int:
     """Return the number of the check that began last."""
     return _run.check
+
+
+def name_of(f: Finding, first: bool, found: Callable[[], str]) -> str:
+    """Return the name of the stream of an access: what it stood for is known until the next check begins."""
+    if f.number < 0:
+        return found()
+    names = _run.names.setdefault((f.check, f.number), {})
+    if first not in names or f.check == _run.check:
+        names[first] = found() if f.check == _run.check else ""
+    return names[first]
 
 
 def first_proven(f: Finding, options: Callable[[Finding], Sequence[Remedy]]) -> Remedy | None:
@@ -95,6 +109,8 @@ def settle(
         _run.settled.pop((f.check, f.number), None)  # decided when less of the run was known
     while len(_run.settled) + len(mine) > _KEPT and _run.settled:
         del _run.settled[next(iter(_run.settled))]
+    while len(_run.names) + len(mine) > _KEPT and _run.names:
+        del _run.names[next(iter(_run.names))]
     together: dict[int, Remedy] = {}
     if len(mine) * _length() > _BUDGET // 2:  # too many to be tried one by one
         firsts = [(f, first_option(f)) for f in mine]
@@ -138,6 +154,8 @@ def _length() -> int:
 
 def _fix(f: Finding, option: Remedy, length: int) -> FixRecord:
     assert option.place is not None
+    place = option.tried or option.place
+    leaving = place is not option.place and option.where == "after"  # behind a block, in front of what ends it
     event = (
         f.record.event if f.record is not None and option.action in (ACTION_WAIT_EVENT, ACTION_SYNCHRONIZE_EVENT) else 0
     )
@@ -147,19 +165,28 @@ def _fix(f: Finding, option: Remedy, length: int) -> FixRecord:
         "first": (f.first.device, f.first.stream),
         "second": (f.second.device, f.second.stream) if not f.second.host else (0, 0),
         "event": event,
-        "sites": _sites_of(option.place, length),
-        "after": option.where == "after",
+        "sites": _sites_of(place, leaving, option.column, length),
+        "after": option.where == "after" and not leaving,
+        "early": option.early,
     }
 
 
-def _sites_of(place: Frame, length: int) -> list[int]:
-    """Return the call sites that the statement at a place led to."""
+def _sites_of(place: Frame, leaving: bool, column: int, length: int) -> list[int]:
+    """Return the call sites that the statement at a place led to, or that leaving its block did."""
     if _run.length != length:
         _run.length, _run.sites = length, {}
         for site in decode(_native.check_sites()):
             for frame in _sites.program_frames(site):
                 _run.sites.setdefault(frame, set()).add(site)
     here = _source.statement(place.file, place.line)
+    several = _source.statement(place.file, place.line, column) if here is None or here.shares_lines else None
+    here = several or here
     first, last = here.extent[:2] if here is not None else (place.line, place.line)
     lines = (place._replace(line=line) for line in range(first, last + 1))
-    return sorted({site for frame in lines for site in _run.sites.get(frame, ())})
+    return sorted({
+        site
+        for frame in lines
+        for site in _run.sites.get(frame, ())
+        if variables.leaves(site, frame) is leaving
+        and (several is None or several.covers(*variables.position(site, frame)))
+    })  # fmt: skip

@@ -32,7 +32,7 @@ from .._native._constants import (
 )
 from . import source as _source
 from .finding import Access, Finding
-from .remedy import remedy, stream_label
+from .remedy import Remedy, remedy, stream_label
 
 __all__ = ["Report", "described", "reason", "text"]
 
@@ -60,17 +60,28 @@ def text(f: Finding) -> str:
     lines.append(f"  why: {reason(f)}")
     fix = remedy(f)
     if fix.line:
-        place = f" {fix.place}" if fix.place else ""
+        place = f" {_within(fix)}" if fix.place else ""
         if place and f.category == "refill":
             place += ", or later, before the host writes there again"
+        if not fix.proven:
+            place += " (not tried)"
         lines += [f"  fix: {fix.where}{place}", f"         {fix.line}"]
         if fix.also is not None:
-            lines += [f"       and {fix.also.where} {fix.also.place}", f"         {fix.also.line}"]
+            lines += [f"       and {fix.also.where} {_within(fix.also)}", f"         {fix.also.line}"]
     elif fix.note:
         lines.append(f"  fix: {fix.note}")
     if f.pairs > 1:
         lines.append(f"  (seen {f.pairs:,} times with these stacks)")
     return "\n".join(lines)
+
+
+def _within(fix: Remedy) -> str:
+    """Return the place of a line: of several statements on one it names the one that is meant."""
+    assert fix.place is not None
+    here = _source.statement(fix.place.file, fix.place.line, fix.column)
+    if here is None or fix.column < 0 or not here.shares_lines:
+        return str(fix.place)
+    return f"`{here.text}` in {fix.place}"
 
 
 def _bytes(n: int) -> str:
@@ -200,8 +211,12 @@ def reason(f: Finding) -> str:
 
 
 def _call(access: Access) -> tuple[object, ...]:
-    """Return what tells the calls of a program apart: a library may read one thing in several places."""
-    return (access.frames if access.host else access.site), access.kind, access.operation
+    """Return what tells the calls of a program apart: a library may read one thing in several places.
+
+    Streams that one line makes, as in a loop, count as the same, and others not.
+    """
+    stream = (access.stream_site, access.stream == 0)
+    return (access.frames if access.host else access.site), access.kind, access.operation, stream
 
 
 _NAMES = (
@@ -259,7 +274,7 @@ class Report:
                 known = len(self._found)
                 self._found.append(finding)
             else:
-                self._more(known, finding.pairs)  # the same lines with other streams
+                self._more(known, finding.pairs)  # the same lines with other streams of the same origin
             if number >= 0:
                 self._counted.append((number, known, finding.pairs))
 

@@ -10,7 +10,7 @@ from .._core._assertions import on_stream
 from .._errors import StallError
 from .._sites import Frame
 from .._traces.sequence import Sequence
-from .edit import edits
+from .edit import Edit, edits
 from .finding import Access, Finding
 from .nearby import sequence_of
 from .remedy import remedy
@@ -75,11 +75,12 @@ class Fix(TypedDict):
 
 
 class Change(TypedDict):
-    """Lines that go into a file in front of one of its lines."""
+    """Lines that go into a file in front of one of its lines, or with a column, from 0 on, text within the line."""
 
     file: str
     line: int
     text: str
+    column: int  #: -1 for lines
 
 
 class Result(TypedDict):
@@ -116,12 +117,16 @@ def of_finding(finding: Finding, test: str = "") -> Result:
             "code": found.line, "where": found.where, "file": at.file if at else "", "line": at.line if at else 0,
             "proven": found.proven,
         } if found.line else None,
-        "changes": [{"file": one.file, "line": one.line, "text": one.text} for one in edits(found)],
+        "changes": [_change(one) for one in edits(found)],
         "count": finding.pairs,
         "test": test,
         "token": "",
         "timeline": sequence_of(finding),
     }  # fmt: skip
+
+
+def _change(one: Edit) -> Change:
+    return {"file": one.file, "line": one.line, "text": one.text, "column": one.column}
 
 
 def left(line: str, place: Frame | None, test: str = "") -> Result:

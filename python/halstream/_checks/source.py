@@ -20,6 +20,7 @@ from .syntax import (
     body_of,
     bound,
     calls_by_line,
+    covers,
     expression_of_stream,
     one_object_each,
     stream_names,
@@ -47,6 +48,7 @@ _CALLS_OF = {
 _CONTEXTS = {"stream", "StreamContext", "StreamCtx", "stream_guard"}
 #: Attributes under which streams give out their handles.
 _HANDLES = {"ptr", "handle", "cuda_stream", "stream_base"}
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _LOOKS = re.compile(r"^s\d*$|stream", re.IGNORECASE)
 _DIALECTS = ("torch", "paddle", "mindspore", "cupy", "acl")
 
@@ -63,7 +65,7 @@ class _File:
         self.lines = lines  #: those of `linecache`, which makes another list where the file has changed
         self.tree = _parse("".join(lines))
         self._bodies: dict[int, tuple[list[int], list[ast.stmt]]] = {}
-        self._statements: dict[int, Statement | None] = {}
+        self._statements: dict[tuple[int, int], Statement | None] = {}
         self._bound: dict[int, set[str]] = {}
 
     @functools.cached_property
@@ -105,22 +107,26 @@ class _File:
         """How many calls there are in each line."""
         return calls_by_line(self.tree) if self.tree else Counter()
 
-    def statement(self, line: int) -> Statement | None:
-        """Return the innermost statement at a line, None if there is none or more than one."""
-        if line not in self._statements:
-            self._statements[line] = self._innermost(line) if self.tree else None
-        return self._statements[line]
+    def statement(self, line: int, column: int = -1) -> Statement | None:
+        """Return the innermost statement at a line, None if there is none, or more than one without a column."""
+        if (line, column) not in self._statements:
+            self._statements[line, column] = self._innermost(line, column) if self.tree else None
+        return self._statements[line, column]
 
-    def _innermost(self, line: int) -> Statement | None:
+    def _innermost(self, line: int, column: int) -> Statement | None:
         assert self.tree is not None
         path: list[ast.stmt] = []
+        shares = False
         owner: ast.Module | ast.stmt = self.tree
         while True:
             there = self._at(owner, line)
+            shares = shares or len(there) > 1
+            if column >= 0:
+                there = [one for one in there if covers(one, line, column)]
             if len(there) > 1:
                 return None  # several on one line: which of them is not known
             if not there:
-                return Statement(self, path, line) if path else None
+                return Statement(self, path, line, shares) if path else None
             owner = there[0]
             path.append(owner)
 
@@ -174,10 +180,13 @@ def dialects(file: str) -> frozenset[str]:
     return found.dialects if found else frozenset()
 
 
-def statement(file: str, line: int) -> Statement | None:
-    """Return the innermost statement at a line of a file, None if its source cannot be had."""
+def statement(file: str, line: int, column: int = -1) -> Statement | None:
+    """Return the innermost statement at a line of a file, None if its source cannot be had.
+
+    Without a column, counted from 0 in bytes, there is none where a line has several.
+    """
     found = _file(file)
-    return found.statement(line) if found else None
+    return found.statement(line, column) if found else None
 
 
 def calls_several(file: str, line: int) -> bool:
@@ -189,11 +198,12 @@ def calls_several(file: str, line: int) -> bool:
 class Statement:
     """The innermost statement at a line, and what can be read off it."""
 
-    def __init__(self, file: _File, path: list[ast.stmt], line: int) -> None:
+    def __init__(self, file: _File, path: list[ast.stmt], line: int, shares: bool = False) -> None:
         assert file.tree is not None
         self._file = file
         self._tree = file.tree
         self.path = path  #: the statement, behind those that it is in
+        self._shares = shares
         self._line = line
         self._streams: dict[str, str] = {}
 
@@ -203,6 +213,43 @@ class Statement:
         here, body = self.path[-1], body_of(self.path[-1])
         last = max(here.lineno, body[0].lineno - 1) if body else here.end_lineno or here.lineno
         return here.lineno, last, all(node.lineno < here.lineno for node in self.path[:-1])
+
+    @property
+    def is_elif(self) -> bool:
+        """Whether the statement is the ``elif`` of another one, in front of which no line can go."""
+        here = self.path[-1]
+        return isinstance(here, ast.If) and self._file.lines[here.lineno - 1][here.col_offset :].startswith("elif")
+
+    @functools.cached_property
+    def chosen_inside(self) -> frozenset[str]:
+        """The names that comprehensions and ``:=`` bind in the statement: they mean nothing outside of it."""
+        found: set[str] = set()
+        for part in ast.walk(self.path[-1]) if not body_of(self.path[-1]) else ():
+            targets = [one.target for one in part.generators] if isinstance(part, _COMPREHENSIONS) else []
+            found.update(node.id for one in targets for node in ast.walk(one) if isinstance(node, ast.Name))
+        return frozenset(found)
+
+    @property
+    def shares_lines(self) -> bool:
+        """Whether another statement is on the lines of this one, so that a line fits neither before nor behind it."""
+        return self._shares or not self.extent[2]
+
+    @property
+    def columns(self) -> tuple[int, int]:
+        """Where the statement begins on its first line, and ends on its last one: columns as text has them."""
+        here, lines = self.path[-1], self._file.lines
+        last = (here.end_lineno or here.lineno) - 1
+        begin = len(lines[here.lineno - 1].encode()[: here.col_offset].decode())
+        return begin, len(lines[last].encode()[: here.end_col_offset].decode())
+
+    @property
+    def text(self) -> str:
+        """The statement in one line."""
+        return ast.unparse(self.path[-1]).partition("\n")[0]
+
+    def covers(self, line: int, column: int) -> bool:
+        """Return whether a place is in the statement."""
+        return covers(self.path[-1], line, column)
 
     def stream(self, kind: str = "") -> str:
         """Return the expression for the stream that the line enqueues on, '' if unknown.
@@ -255,13 +302,6 @@ class Statement:
                     return ast.unparse(call.func.value)
         return ""
 
-    def buffer(self) -> str:
-        """Return the name of the object whose method the line calls, '' if unknown."""
-        for call in self._calls:
-            if isinstance(call.func, ast.Attribute) and not self._is_stream(call.func.value):
-                return ast.unparse(call.func.value)
-        return ""
-
     def knows(self, name: str) -> bool:
         """Return whether a name is bound where the line is: in its functions or in the module."""
         functions = (node for node in self.path if isinstance(node, FUNCTIONS))
@@ -293,34 +333,6 @@ class Statement:
     def module(self, name: str) -> str:
         """Return what the file calls a module that it imports under another name, else its name."""
         return self._file.modules.get(name, name)
-
-    def block_end(self) -> int:
-        """Return the last line of the outermost stream context of the function, without one of the statement."""
-        end = self.path[-1].end_lineno or self._line
-        for node in reversed(self.path):
-            if isinstance(node, FUNCTIONS):
-                break
-            if isinstance(node, (ast.With, ast.AsyncWith)) and any(
-                isinstance(item.context_expr, ast.Call) and tail(item.context_expr.func) in _CONTEXTS
-                for item in node.items
-            ):
-                end = node.end_lineno or end
-        return end
-
-    def readers(self, attribute: str) -> list[int]:
-        """Return the lines that read an attribute of ``self`` in the other methods of the line's class."""
-        classes = [node for node in self.path if isinstance(node, ast.ClassDef)]
-        found = []
-        for method in classes[-1].body if classes else ():
-            if isinstance(method, FUNCTIONS) and method not in self.path:
-                for node in ast.walk(method):
-                    if (
-                        isinstance(node, ast.Attribute)
-                        and isinstance(node.ctx, ast.Load)
-                        and ast.unparse(node) == f"self.{attribute}"
-                    ):
-                        found.append(node.lineno)
-        return sorted(found)
 
     def target(self, count: int, place: int) -> str:
         """Return the name that the line gives to the object it makes, '' if unknown.

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 __all__ = [
-    "FUNCTIONS", "MAKERS", "body_of", "bound", "calls_by_line", "expression_of_stream", "one_object_each",
+    "FUNCTIONS", "MAKERS", "body_of", "bound", "calls_by_line", "covers", "expression_of_stream", "one_object_each",
     "stream_names", "tail",
 ]  # fmt: skip
 
@@ -49,6 +49,12 @@ def calls_by_line(tree: ast.Module) -> Counter[int]:
     """Return how many calls there are in each line, those that go on in it included."""
     calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
     return Counter(line for call in calls for line in range(call.lineno, (call.end_lineno or call.lineno) + 1))
+
+
+def covers(node: ast.stmt, line: int, column: int) -> bool:
+    """Return whether a place, its line from 1 and its column from 0, is in a statement."""
+    end = (node.end_lineno or node.lineno), node.end_col_offset or 0
+    return (node.lineno, node.col_offset) <= (line, column) < end
 
 
 def bound(scope: Sequence[ast.stmt]) -> set[str]:

@@ -15,6 +15,7 @@ import pytest
 
 from .._checks.applying import NOT_PROVEN, files_of, sources_of, unordered, verdict
 from .._checks.results import Result
+from .plan import PLAN
 
 __all__ = ["tried"]
 
@@ -113,4 +114,6 @@ def _options(config: pytest.Config, folder: str, schedules: int) -> list[str]:
     words += ["-o", "stream_report=", f"--import-mode={config.getoption('importmode', 'prepend')}"]
     if config.getoption("stream_torch", None):
         words.append("--stream-torch")
+    plan = config.stash[PLAN]
+    words += [f"--stream-{flag}" for flag in ("strict", "pages") if getattr(plan, flag)]
     return [*words, "--stream-sanitize", "--stream-report=json:" + f"{folder}/found", f"--stream-schedules={schedules}"]

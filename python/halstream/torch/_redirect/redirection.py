@@ -12,7 +12,7 @@ from typing import Any
 from ... import _sites
 from ..._core import _backend, _interop
 from ..._core._device import device_count
-from . import backward_order, fusers, wheel
+from . import backward_order, fusers, numbers, wheel
 from .errors import RedirectError
 from .kernels import Kernels, serve_libraries
 from .patches import Patches
@@ -47,6 +47,7 @@ class Redirection:
         self._patches.undo()
         _sites.real_torch.dialect = ""
         _sites.real_torch.parameters = list
+        _sites.real_torch.stands_for()
         _process.redirection = None
 
     def __enter__(self) -> Redirection:
@@ -161,6 +162,7 @@ def redirect(*, instead_of_gpu: bool = False) -> Redirection:
         raise
     _sites.real_torch.dialect = "torch.cuda"
     _sites.real_torch.parameters = parameters.names
+    _sites.real_torch.stands_for(*numbers.of(torch, module))
     accesses, modules = host_accesses.HostAccesses(torch, module), running.RunningModules(torch, module)
     passes = backward_order.BackwardOrder(torch, module)
 
