@@ -104,6 +104,7 @@ static int api_leave(int64_t who, int code)
 {
     if (who & WHO_HOLDS) {
         halstream_self.direct = 0;
+        halstream_unseen = 0; /* the caller may hold locks of its own, for which Python code could wait */
     } else {
         halstream_self.released--;
         halstream_self.unlocked--;

@@ -24,6 +24,7 @@
 
 #include <c10/util/Exception.h>
 #include <torch/csrc/Generator.h>
+#include <torch/csrc/autograd/python_variable.h>
 
 namespace halstream_torch {
 
@@ -137,6 +138,16 @@ PyObject* is_used_by_copies(PyObject*, PyObject* address) {
   return guarded([&] {
     const auto* at = reinterpret_cast<const void*>(value);
     return PyBool_FromLong(is_pinned(at) || stream_of_pageable_copy(at) != 0);
+  });
+}
+
+// Reads a tensor, of no subclass, as it is: Python's own names for this run code of the program's modes, or copy the memory.
+PyObject* address_of_tensor(PyObject*, PyObject* object) {
+  return guarded([&] {
+    TORCH_CHECK(THPVariable_Check(object), "expected a torch.Tensor");
+    const auto& tensor = THPVariable_Unpack(object);
+    bool in_memory = (tensor.is_cuda() || tensor.is_cpu()) && tensor.has_storage();
+    return PyLong_FromUnsignedLongLong(in_memory ? reinterpret_cast<uintptr_t>(tensor.const_data_ptr()) : 0);
   });
 }
 
@@ -331,6 +342,7 @@ PyMethodDef functions[] = {
     {"mem_get_info", mem_get_info, METH_VARARGS, "Free and total bytes of a device."},
     {"device_name", device_name, METH_VARARGS, "The runtime's name of a device."},
     {"pin_kind", pin_kind, METH_O, "0 for pageable memory, 1 for pinned, 2 for a device's."},
+    {"address_of_tensor", address_of_tensor, METH_O, "Where a tensor is in memory, 0 if it is in none."},
     {"is_used_by_copies", is_used_by_copies, METH_O,
      "Whether streams may copy from or to memory of the host at any time: it is pinned, or pageable and "
      "the target of a copy with non_blocking."},

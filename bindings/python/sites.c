@@ -20,7 +20,8 @@ extern void Py_IncRef(object *o) __attribute__((weak));
 extern void Py_DecRef(object *o) __attribute__((weak));
 extern void PyErr_Clear(void) __attribute__((weak));
 extern object *PyErr_Occurred(void) __attribute__((weak));
-extern void PyErr_SetInterrupt(void) __attribute__((weak));
+extern unsigned long PyThread_get_thread_ident(void) __attribute__((weak));
+extern int PyThreadState_SetAsyncExc(unsigned long thread, object *exception) __attribute__((weak));
 extern object *PyLong_FromUnsignedLong(unsigned long value) __attribute__((weak));
 extern object *PyObject_CallFunctionObjArgs(object *f, ...) __attribute__((weak));
 
@@ -252,8 +253,11 @@ int halstream_look_at(void)
 void halstream_look_quietly(void)
 {
     if (halstream_look_at() == 0) return;
+    object *type = PyErr_Occurred();
+    Py_IncRef(type);
     PyErr_Clear();
-    PyErr_SetInterrupt();
+    PyThreadState_SetAsyncExc(PyThread_get_thread_ident(), type);
+    Py_DecRef(type);
 }
 
 /* Notes that the frames of a site are still to be looked at, once the call that it is of allows it. */
@@ -264,9 +268,8 @@ static void note_unseen(uint32_t number)
         s->round = looking_round;
         s->looks = 0;
     }
-    if (s->looks == LOOKS) return;
-    s->looks++;
-    halstream_unseen = number;
+    halstream_unseen = s->looks < LOOKS ? number : 0;
+    if (halstream_unseen) s->looks++;
 }
 
 /* How far outward a site goes: all of the stack, up to the first frame of the program's own, or one frame. */

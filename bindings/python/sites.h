@@ -37,7 +37,8 @@ extern _Thread_local uint32_t halstream_unseen;
 /* Gives it. Called with Python's lock and with no lock of the runtime: Python code runs. Returns -1 with an exception set
  * if that raised, and does nothing if one is set already. */
 int halstream_look_at(void);
-/* The same for a caller that takes no exception: only a signal's handler raises one, and it counts as an interrupt. */
+/* The same for a caller that takes no exception: only a signal's handler raises one, and the thread gets one of its class
+ * once it runs Python code again. */
 void halstream_look_quietly(void);
 
 /* Sites that name one line of the program, and no stack, have this bit: given.go has them. */

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import signal
 from typing import Any
 
 import halstream as hs
+import pytest
+from halstream._checks import variables
 
 
 def test_a_line_behind_the_call_of_the_backward_pass_is_not_suggested_for_a_hook(torch: Any) -> None:
@@ -52,3 +55,47 @@ def test_two_accesses_of_a_recomputation_have_no_line_at_the_forward_call(torch:
     assert both
     for one in both:
         assert not one.fix and "in the backward pass" in one.text.partition("fix:")[2], one.text
+
+
+def test_no_mode_of_the_program_sees_that_names_are_looked_for(torch: Any) -> None:
+    from torch.overrides import TorchFunctionMode
+
+    seen: list[str] = []
+
+    class Mode(TorchFunctionMode):
+        def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            seen.append(function.__name__)
+            return function(*args, **(kwargs or {}))
+
+    x, own = torch.zeros(64, device="cuda"), hs.Stream()
+    lazy = torch._lazy_clone(torch.zeros(64))
+    with hs.sanitize(on="collect"), Mode():
+        x.add_(1)
+        own.nop()
+    assert seen == ["add_"]
+    assert torch._C._is_cow_tensor(lazy)
+
+
+def test_what_a_handler_of_a_signal_raises_in_an_operator_arrives_behind_it(
+    torch: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def note(frame: Any, site: int) -> None:
+        if not raised:
+            signal.raise_signal(signal.SIGUSR1)
+
+    def handler(number: int, frame: Any) -> None:
+        raised.append(number)
+        raise TimeoutError
+
+    raised: list[int] = []
+    x = torch.zeros(64, device="cuda")
+    monkeypatch.setattr(variables, "_note", note)
+    before = signal.signal(signal.SIGUSR1, handler)
+    try:
+        with hs.sanitize(on="collect"), pytest.raises(TimeoutError):
+            x.add_(1)
+            for _ in range(1000):
+                len(raised)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert raised and x.tolist() == [1.0] * 64

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from halstream._checks import variables
 from halstream._checks.edit import apply, edits
 from halstream._checks.finding import Finding
 from halstream._checks.remedy import remedy
@@ -327,3 +330,111 @@ def test_V10_a_report_keeps_its_names_when_others_are_made(tmp_path: Path) -> No
     report = run(tmp_path / "one.py", source)
     run(tmp_path / "two.py", source.replace("a,", "c,").replace(", a)", ", c)"))
     assert "(a)" in str(report) and "b.wait(a.record())" in str(report)
+
+
+def test_V10_a_free_variable_hides_what_the_module_calls_so(tmp_path: Path) -> None:
+    found = silenced(
+        tmp_path,
+        """
+        import halstream as hs
+        x = hs.empty(8)
+        lane = a = hs.Stream(non_blocking=True)
+        b = hs.Stream(non_blocking=True)
+        def make():
+            lane = None
+            def second():
+                assert lane is None
+                x.fill(2, b)
+            return second
+        second = make()
+        x.fill(1, lane)
+        del a
+        second()
+        """,
+    )
+    place = remedy(found[0]).place
+    assert place is not None and place.line != 10, found[0].text
+
+
+def test_the_variables_of_a_frame_stay_where_what_traces_it_works_on_a_stream(tmp_path: Path) -> None:
+    """Before CPython 3.13 they are copied to a dictionary before the function that traces, and back behind it."""
+    program = """
+        import sys
+        import halstream as hs
+        s = hs.Stream(non_blocking=True)
+        def add():
+            one, two = 1, 2
+            return one + two
+        def trace(frame, event, arg):
+            s.nop()
+            if event == "line" and "two" in frame.f_locals:
+                frame.f_locals["two"] = 20
+                s.nop()
+            return trace
+        before = sys.gettrace()
+        sys.settrace(lambda frame, event, arg: trace(frame, event, arg) if frame.f_code is add.__code__ else None)
+        try:
+            total = add()
+        finally:
+            sys.settrace(before)
+        assert total == 21, total
+        """
+    assert not run(tmp_path / "program.py", program)
+
+
+def test_what_a_handler_of_a_signal_raises_while_variables_are_looked_at_arrives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may run at any instruction: here at one of those that look."""
+    real = variables._note
+
+    def note(frame: Any, site: int) -> None:
+        real(frame, site)
+        if not raised:
+            signal.raise_signal(signal.SIGUSR1)
+
+    def handler(number: int, frame: Any) -> None:
+        raised.append(number)
+        raise TimeoutError("the program's own")
+
+    raised: list[int] = []
+    monkeypatch.setattr(variables, "_note", note)
+    before = signal.signal(signal.SIGUSR1, handler)
+    try:
+        with pytest.raises(TimeoutError, match="the program's own"):
+            run(tmp_path / "program.py", "import halstream as hs\nhs.Stream().nop()\n")
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert raised
+
+
+def test_no_code_of_the_program_runs_to_find_names(tmp_path: Path) -> None:
+    program = """
+        import sys, threading
+        import halstream as hs
+        ran = []
+        class Meta(type):
+            def __getattribute__(cls, name): ran.append(name); return super().__getattribute__(name)
+            def __eq__(cls, other): ran.append("=="); return cls is other
+            __hash__ = type.__hash__
+        class Odd(metaclass=Meta):
+            def __getattr__(self, name): ran.append(name); raise AttributeError(name)
+            @property
+            def stream(self): ran.append("stream")
+            __class__ = property(lambda self: ran.append("__class__"))
+        class Held:
+            odd = Odd()
+        class Local(threading.local):
+            def __init__(self): ran.append("Local")
+        odd, held, local = Odd(), Held(), Local()
+        s = hs.Stream(non_blocking=True)
+        def work():
+            mine = odd
+            s.nop()
+        ran.clear()
+        work()
+        t = threading.Thread(target=work); t.start(); t.join()
+        print("ran", ran, flush=True)
+        assert not ran, ran
+        """
+    assert not run(tmp_path / "program.py", program)

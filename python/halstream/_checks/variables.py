@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import dis
 import os
+import re
 import sys
 import threading
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from .. import _core, _native, _sites
@@ -55,7 +56,9 @@ _PLAIN = (
 )  # fmt: skip
 #: What stands between the arguments of a call and the call.
 _BETWEEN = ("PRECALL", "CACHE", "EXTENDED_ARG")
+_FIRST = re.compile(r"[.\[]")  # what ends the variable that a name begins with
 _OPTIMIZED = 1  # the flag of code whose variables are in no dictionary
+_HEAP = 1 << 9  # the flag of classes that are written in Python
 
 
 class Names:
@@ -182,10 +185,36 @@ def iterates(site: int, frame: Frame) -> bool:
 
 def _look(site: int) -> None:
     """Note what the variables of the frames that called stand for."""
+    if _is_followed():
+        return
     try:
         _note(sys._getframe(1), site)
-    except Exception:
-        return  # nothing that goes wrong here is the program's
+    except Exception as error:
+        _raise_again(error)
+
+
+def _is_followed() -> bool:
+    """Return whether a function in Python traces or profiles the thread.
+
+    Before CPython 3.13 a frame's variables are copied into its dictionary for such a function, and back behind it: what
+    is read here in between, as a debugger may call the runtime, would undo what the function set, or unset them all.
+    """
+    if sys.version_info >= (3, 13):
+        return False
+    for one in (sys.gettrace(), sys.getprofile()):
+        if isinstance(one, (types.FunctionType, types.MethodType)) or type(one).__flags__ & _HEAP:
+            return True
+    return False
+
+
+def _raise_again(error: Exception) -> None:
+    """Raise what a handler of a signal raised, which may run anywhere; the program has nothing else."""
+    place = error.__traceback__
+    while place is not None:
+        file = place.tb_frame.f_code.co_filename
+        if not _sites.is_own(os.path.abspath(file)) and not _sites.is_library(file):
+            raise error
+        place = place.tb_next
 
 
 def _note(frame: types.FrameType | None, site: int) -> None:
@@ -204,7 +233,10 @@ def _note(frame: types.FrameType | None, site: int) -> None:
                 modules[id(frame.f_globals)] = _found_in(frame.f_globals, 1)
             found = modules[id(frame.f_globals)]
             if code.co_flags & _OPTIMIZED:
-                found = {**found, **_of_function(frame)}
+                names = code.co_varnames + code.co_cellvars + code.co_freevars
+                found = {**_not_hidden(found, names, frame.f_globals), **_of_function(frame)}
+            elif type(frame.f_locals) is dict and frame.f_locals is not frame.f_globals:  # the body of a class
+                found = {**_not_hidden(found, frame.f_locals, frame.f_globals), **_found_in(frame.f_locals, _DEPTH)}
             known = _looked.places.get(place)
             if known is None:
                 known = _looked.places[place] = Names()
@@ -216,15 +248,21 @@ def _note(frame: types.FrameType | None, site: int) -> None:
 def _of_function(frame: types.FrameType) -> dict[str, Key]:
     """Return what the variables of a function stand for."""
     variables = frame.f_locals
-    found = _found_in(variables, _DEPTH)
-    for name in frame.f_code.co_varnames + frame.f_code.co_cellvars:
-        # One that hides a name of the module, and is none of these objects or has no value yet.
-        found.setdefault(name, ("", 0, 0))
-    # Before CPython 3.13 the dictionary stays with the frame, and would keep alive what the program drops. The frame,
-    # the variable here and the argument refer to it, and the program if it has asked for it.
-    if isinstance(variables, dict) and sys.getrefcount(variables) <= 3:
-        variables.clear()
-    return found
+    try:
+        return _found_in(variables, _DEPTH)
+    finally:
+        # Before CPython 3.13 the dictionary stays with the frame, and would keep alive what the program drops. The
+        # frame, the variable here and the argument refer to it, and the program if it has asked for it.
+        if isinstance(variables, dict) and sys.getrefcount(variables) <= 3:
+            variables.clear()
+
+
+def _not_hidden(found: dict[str, Key], names: Iterable[str], variables: Mapping[str, Any]) -> dict[str, Key]:
+    """Return the names of a module without those of a scope in it, which mean something else or nothing there."""
+    hidden = {name for name in names if name in variables}
+    if not hidden:
+        return found
+    return {name: key for name, key in found.items() if _FIRST.split(name, 1)[0] not in hidden}
 
 
 def _found_in(variables: Mapping[str, Any], depth: int) -> dict[str, Key]:
@@ -267,10 +305,9 @@ def _add(found: dict[str, Key], name: str, value: Any, kind: int, depth: int) ->
 def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
     """Yield the attributes of an object that can be had without running the program's code."""
     whole = type(value)
-    # Each thread has its own attributes of the one, and asks the object for them.
-    own = value.__dict__ if issubclass(whole, threading.local) else _dictionary(value)
+    own = _dictionary(value)
     for name, one in list(own.items())[:_OBJECTS]:
-        if isinstance(name, str) and name.isidentifier():
+        if type(name) is str and name.isidentifier():
             yield name, one
     if whole not in _looked.attributes:
         _looked.attributes[whole] = _of_class(whole)
@@ -291,28 +328,40 @@ def _of_class(whole: type) -> list[tuple[str, Any]]:
             for name, one in list(vars(one_class).items())[:_OBJECTS]:
                 if type(one) is types.MemberDescriptorType:
                     found.append((name, one))
-                elif (
-                    one_class is whole
-                    and not name.startswith("__")
-                    and not callable(one)
-                    and not hasattr(one, "__get__")
-                ):
+                elif one_class is whole and not name.startswith("__") and not callable(one) and not _is_descriptor(one):
                     found.append((name, None))
     return found
 
 
+def _is_descriptor(one: Any) -> bool:
+    return any("__get__" in vars(one_class) for one_class in type(one).__mro__)
+
+
 def _dictionary(value: Any) -> dict[str, Any]:
+    own_way: Callable[[Any, str], Any] = object.__getattribute__
+    if issubclass(type(value), threading.local):
+        # Each thread has its own attributes of one, and where a class says how they begin its code runs to make them.
+        if type(value).__init__ is not object.__init__:
+            return {}
+        own_way = threading.local.__getattribute__
     try:
-        own = object.__getattribute__(value, "__dict__")
+        own = own_way(value, "__dict__")
     except AttributeError:
         return {}
     return own if type(own) is dict else {}
 
 
 def _of_program(one: type) -> bool:
-    module = sys.modules.get(one.__module__)
-    file = getattr(module, "__file__", None) if module is not None else ""
-    return _sites.is_program(os.fspath(file)) if file else module is None or one.__module__ == "__main__"
+    name = _module_of(one)
+    module = sys.modules.get(name)
+    file = _dictionary(module).get("__file__")
+    return _sites.is_program(file) if type(file) is str and file else module is None or name == "__main__"
+
+
+def _module_of(one: type) -> str:
+    """Return the name of a class's module, without running the code of the class's own class."""
+    name = type.__getattribute__(one, "__module__")
+    return name if type(name) is str else ""
 
 
 def _kind(whole: type) -> int:
@@ -331,9 +380,9 @@ def _kind_of(whole: type) -> int:
         return _MEMORY
     if _sites.real_torch.is_object(whole):
         return _MODEL
-    if whole in (list, tuple, dict):
+    if whole is list or whole is tuple or whole is dict:
         return _CONTAINER
-    if issubclass(whole, (_PLAIN, type)) or whole.__module__ in ("builtins", "numpy"):
+    if issubclass(whole, (_PLAIN, type)) or _module_of(whole) in ("builtins", "numpy"):
         return _NOTHING
     return _NAMESPACE
 
@@ -350,7 +399,8 @@ def _key(value: Any, kind: int) -> Key | None:
         if what == "stream":
             return _stream(number)
         return event_key(_native.event_number(number)) if what == "event" else (what, number, 0) if what else None
-    except Exception:  # it is closed, or not made completely
+    except Exception as error:  # it is closed, or not made completely
+        _raise_again(error)
         return None
 
 
