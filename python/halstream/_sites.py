@@ -70,6 +70,8 @@ class RealTorch:
         #: stream or event, or the address on the device; '' for another one.
         self.is_object: Callable[[type], bool] = _never
         self.number_of: Callable[[Any], tuple[str, int]] = _nothing
+        #: Returns the number of the thread's current stream; None: there is none.
+        self.current: Callable[[], int] | None = None
         self._declare: Callable[[bool], None] | None = None
         self._sanitizing = False
 
@@ -80,10 +82,13 @@ class RealTorch:
             self._declare(on)
 
     def stands_for(
-        self, is_object: Callable[[type], bool] = _never, number_of: Callable[[Any], tuple[str, int]] = _nothing
+        self,
+        is_object: Callable[[type], bool] = _never,
+        number_of: Callable[[Any], tuple[str, int]] = _nothing,
+        current: Callable[[], int] | None = None,
     ) -> None:
-        """Set `is_object` and `number_of`."""
-        self.is_object, self.number_of = is_object, number_of
+        """Set `is_object`, `number_of` and `current`."""
+        self.is_object, self.number_of, self.current = is_object, number_of, current
 
     def declaring(self, declare: Callable[[bool], None] | None) -> None:
         """Set what switches such declarations on and off; None: nothing does."""

@@ -57,6 +57,34 @@ def test_two_accesses_of_a_recomputation_have_no_line_at_the_forward_call(torch:
         assert not one.fix and "in the backward pass" in one.text.partition("fix:")[2], one.text
 
 
+def test_a_stream_without_a_name_waits_as_the_current_one_of_its_block(torch: Any) -> None:
+    """A wait of the host would order them, too."""
+    x = torch.zeros(64, device="cuda")
+    torch.cuda.synchronize()
+    with hs.sanitize(on="collect") as report:
+        x.add_(1)
+        with torch.cuda.stream(torch.cuda.Stream()):
+            x.mul_(2)
+        torch.cuda.synchronize()
+    (found,) = report
+    assert found.fix == "torch.cuda.current_stream().wait_stream(torch.cuda.default_stream())", found.text
+    assert "not tried" not in found.text
+
+
+def test_the_stream_that_a_library_makes_current_has_no_name_around_its_call(torch: Any) -> None:
+    x = torch.zeros(64, device="cuda")
+    space: dict[str, Any] = {"torch": torch}
+    source = "def work(x):\n    with torch.cuda.stream(torch.cuda.Stream()):\n        return x.mul_(2)\n"
+    exec(compile(source, torch.__file__, "exec"), space)  # as code of a package that is installed
+    torch.cuda.synchronize()
+    with hs.sanitize(on="collect") as report:
+        x.add_(1)
+        space["work"](x)
+        torch.cuda.synchronize()
+    (found,) = report
+    assert "current_stream" not in found.fix, found.text
+
+
 def test_no_mode_of_the_program_sees_that_names_are_looked_for(torch: Any) -> None:
     from torch.overrides import TorchFunctionMode
 

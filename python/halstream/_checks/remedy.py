@@ -25,6 +25,7 @@ from .finding import Access, Finding, Frame, Note
 from .nodes import as_captured, edge
 from .placing import Calls, behind, places, several, spelled, stands
 from .proving import first_proven, name_of
+from .syntax import body_of
 
 __all__ = ["Remedy", "first_option", "remedy", "stream_label", "stream_name"]
 
@@ -251,7 +252,7 @@ def _waits(f: Finding) -> Iterator[Remedy]:
                     yield _line(f, words.wait.format(b=b, e=e), calls, ACTION_WAIT_EVENT, where)
         for where, calls in there:
             if _collective(f.second) and where == "before":  # it waits for what is current when it is called
-                seconds = ["torch.cuda.current_stream()"] if calls.innermost else []
+                seconds = [variables.CURRENT] if calls.innermost else []
             else:
                 seconds = _names(f, f.second, calls)
             for a in _names(f, f.first, calls):
@@ -322,7 +323,10 @@ def _names(f: Finding, access: Access, calls: Calls) -> list[str]:
             if name not in found and (calls.of is access or calls.same(name, access.frames)):
                 found.append(name)
     found = [name for name in found if stands(name, calls.statement, evaluated=True)]
-    ranked = sorted(found, key=lambda name: (name not in used, _length(name)))
+    here = calls.statement
+    if here is not None and body_of(here.path[-1]):  # its head may make another stream current, as that of `with`
+        found = [name for name in found if name != variables.CURRENT]
+    ranked = sorted(found, key=lambda name: (name == variables.CURRENT, name not in used, _length(name)))
     if not access.stream:
         default = [one for one in _default(f, access) if stands(one, calls.statement) or _imported(one)]
         ranked = [name for name in ranked if name in used] + default + [name for name in ranked if name not in used]
@@ -414,7 +418,7 @@ def _found_name(f: Finding, access: Access) -> str:
     used, made, others = _used_name(access), access.name, list[str]()
     if not _sites.real_torch.paddle:  # of whose objects nothing is known
         seen = variables.at(access.frames[0]) if access.frames else None
-        others = seen.of(key, varying=True) if seen is not None else []
+        others = [one for one in seen.of(key, varying=True) if one != variables.CURRENT] if seen is not None else []
         used = used if used in others else ""
         made = made if made and variables.stood_for(made, key) else ""
     other = f.second if access is f.first else f.first

@@ -23,6 +23,7 @@ from .._runtime import State, runtime
 from .finding import Frame
 
 __all__ = [
+    "CURRENT",
     "Key",
     "Names",
     "at",
@@ -45,6 +46,8 @@ _OBJECTS = 300
 #: How many elements of a container, and how many attributes in each other.
 _ELEMENTS = 8
 _DEPTH = 2
+#: Torch's expression for the stream of an operator, in the frame that calls the operator itself.
+CURRENT = "torch.cuda.current_stream()"
 #: How many calls are looked at in one check.
 _LOOKS = 20_000
 
@@ -222,7 +225,7 @@ def _note(frame: types.FrameType | None, site: int) -> None:
         return
     _looked.left -= 1
     modules: dict[int, dict[str, Key]] = {}
-    left = _FRAMES
+    left, direct = _FRAMES, _sites.real_torch.current is not None
     while frame is not None and left > 0:
         code = frame.f_code
         if _sites.is_program(code.co_filename):
@@ -237,11 +240,14 @@ def _note(frame: types.FrameType | None, site: int) -> None:
                 found = {**_not_hidden(found, names, frame.f_globals), **_of_function(frame)}
             elif type(frame.f_locals) is dict and frame.f_locals is not frame.f_globals:  # the body of a class
                 found = {**_not_hidden(found, frame.f_locals, frame.f_globals), **_found_in(frame.f_locals, _DEPTH)}
+            if direct and _sites.real_torch.current is not None:
+                found = {**found, CURRENT: _stream(_sites.real_torch.current())}
             known = _looked.places.get(place)
             if known is None:
                 known = _looked.places[place] = Names()
             known.add(found)
             _looked.pairs.update(pair for pair in found.items() if pair[1][0] != "memory")
+        direct = False
         frame = frame.f_back
 
 

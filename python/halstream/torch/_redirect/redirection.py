@@ -162,7 +162,7 @@ def redirect(*, instead_of_gpu: bool = False) -> Redirection:
         raise
     _sites.real_torch.dialect = "torch.cuda"
     _sites.real_torch.parameters = parameters.names
-    _sites.real_torch.stands_for(*numbers.of(torch, module))
+    _sites.real_torch.stands_for(*numbers.of(torch, module), module.runtime_stream)
     accesses, modules = host_accesses.HostAccesses(torch, module), running.RunningModules(torch, module)
     passes = backward_order.BackwardOrder(torch, module)
 
