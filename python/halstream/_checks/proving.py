@@ -64,8 +64,9 @@ def name_of(f: Finding, first: bool, found: Callable[[], str]) -> str:
     """Return the name of the stream of an access: what it stood for is known until the next check begins."""
     if f.number < 0:
         return found()
-    names = _run.names.setdefault((f.check, f.number), {})
-    if first not in names or f.check == _run.check:
+    key = f.check, f.number
+    names = _run.names.setdefault(key, {})
+    if first not in names or (f.check == _run.check and key not in _run.settled):
         names[first] = found() if f.check == _run.check else ""
     return names[first]
 
