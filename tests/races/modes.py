@@ -23,7 +23,9 @@ from . import RACES, Race
 __all__ = ["CSAN", "errors_of_csan", "main", "mended", "report_of"]
 
 CSAN = "csan"
-_SUGGESTED = re.compile(r"(?m)^  fix: (before|after) (?:\S*/)?(\w+\.py):(\d+)\n +(.+)$")
+_SUGGESTED = re.compile(
+    r"(?m)^(?:  fix:|       and) (before|after) (?:\S*/)?(\w+\.py):(\d+)(?:, or later, .*)?(?: \(not tried\))?\n +(.+)$"
+)
 
 
 def _alone(program: Callable[[], None]) -> None:
