@@ -29,7 +29,9 @@ class ForwardSites {
     std::lock_guard<std::mutex> lock(mutex_);
     auto& ring = rings_[thread];
     if (ring.empty()) ring.resize(capacity);
-    ring[entry.sequence % capacity] = entry;
+    auto& kept = ring[entry.sequence % capacity];
+    // What follows without a node of its own sees the same number.
+    if (kept.sequence != entry.sequence) kept = entry;
   }
   Entry get(uint64_t thread, uint64_t sequence) {
     std::lock_guard<std::mutex> lock(mutex_);
@@ -70,13 +72,32 @@ uint32_t site_of_python(bool whole) {
   return site;
 }
 
+// Whether the node that runs on this thread has called Python: a hook, a `Function.backward`, or what computes
+// values again for a checkpoint. The frames of a thread that calls the engine are not the node's.
+bool node_runs_python() {
+  if (!Py_IsInitialized() || finished() || PyGILState_GetThisThreadState() == nullptr) return false;
+  auto state = PyGILState_Ensure();
+  bool runs = false;
+  if (auto* frame = PyEval_GetFrame()) {
+    auto* code = PyFrame_GetCode(frame);
+    auto* name = PyObject_GetAttrString(reinterpret_cast<PyObject*>(code), "co_name");
+    runs = name == nullptr || PyUnicode_CompareWithASCIIString(name, "_engine_run_backward") != 0;
+    if (name == nullptr) PyErr_Clear();
+    Py_XDECREF(name);
+    Py_DECREF(code);
+  }
+  PyGILState_Release(state);
+  return runs;
+}
+
 thread_local ForwardSites::Entry latest_backward;
 thread_local uint32_t running_module = 0;
 thread_local uint32_t latest_module = 0;
+thread_local bool latest_is_forward_call = false;
 
 }  // namespace
 
-bool in_backward() { return torch::autograd::get_current_node() != nullptr; }
+bool latest_site_is_of_forward_call() { return latest_is_forward_call; }
 
 void set_running_module(const std::string& path) {
   auto& all = modules();
@@ -93,7 +114,9 @@ const std::string& module_of_latest_site() {
 }
 
 uint32_t current_site() {
-  if (auto node = torch::autograd::get_current_node()) {
+  auto node = torch::autograd::get_current_node();
+  latest_is_forward_call = node != nullptr && !node_runs_python();
+  if (latest_is_forward_call) {
     auto forward = forward_sites().get(node->thread_id(), node->sequence_nr());
     // Nodes that accumulate gradients come from no forward call: they follow the one that computed the gradient.
     if (forward.site != 0) latest_backward = forward;

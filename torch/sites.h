@@ -7,7 +7,7 @@
 namespace halstream_torch {
 
 // The place of the program's call that leads to the running operator; 0 while nobody listens. An operator of a
-// backward pass has no Python frames: it gets the place of the forward call whose gradient it computes.
+// backward pass that no Python code calls, such as a hook, gets the place of the forward call whose gradient it computes.
 uint32_t current_site();
 
 // Sets the path of the module whose forward runs on this thread, such as "layer.3"; "" for none.
@@ -16,7 +16,7 @@ void set_running_module(const std::string& path);
 // The path of the module at the latest place that `current_site` gave to this thread; "" for none.
 const std::string& module_of_latest_site();
 
-// Whether the thread runs an operator of a backward pass.
-bool in_backward();
+// Whether the latest place that `current_site` gave to this thread is that of a forward call.
+bool latest_site_is_of_forward_call();
 
 }  // namespace halstream_torch

@@ -123,7 +123,8 @@ void enqueue(halstream_id stream, Task* task, const Ranges& ranges, uint32_t sit
   std::string in_words;
   if (site != 0 && core->listening() != 0) {
     const auto& module = module_of_latest_site();
-    in_words = task->op->name + (in_backward() ? " (backward)" : "") + (module.empty() ? "" : " in " + module);
+    in_words = task->op->name + (latest_site_is_of_forward_call() ? " (backward)" : "") +
+        (module.empty() ? "" : " in " + module);
     operation.name = in_words.c_str();
   }
   operation.ranges = ranges.data();

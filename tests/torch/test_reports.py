@@ -236,6 +236,77 @@ def test_an_operator_of_the_backward_pass_has_the_line_of_its_forward(torch: Any
     assert place and "w.data.zero_()" in Path(__file__).read_text().splitlines()[int(place[1]) - 1], found.text
 
 
+def test_an_operator_without_gradient_takes_no_place_from_the_forward_before_it(torch: Any) -> None:
+    side = torch.cuda.Stream()
+    x = torch.ones(64, device="cuda", requires_grad=True)
+    w = torch.full((64,), 3.0, device="cuda")
+    torch.cuda.synchronize()
+    with hs.sanitize(on="collect") as report:
+        y = x * w  # the forward
+        w + 1
+        loss = y.sum()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side), torch.no_grad():
+            w.data.zero_()
+        loss.backward()
+        torch.cuda.synchronize()
+    (found,) = report
+    assert found.second.operation == "aten::mul (backward)"
+    assert "the forward" in _line(found.second.frames[0])
+
+
+def _in_a_hook(torch: Any, x: Any, work: Any) -> Any:
+    y = x * 2
+    y.register_hook(work)
+    return y.sum()
+
+
+def _in_a_function(torch: Any, x: Any, work: Any) -> Any:
+    class Double(torch.autograd.Function):
+        @staticmethod
+        def forward(context: Any, x: Any) -> Any:
+            return x * 2
+
+        @staticmethod
+        def backward(context: Any, gradient: Any) -> Any:
+            work(gradient)
+            return gradient * 2
+
+    return Double.apply(x).sum()
+
+
+def _in_a_recomputation(torch: Any, x: Any, work: Any) -> Any:
+    def part(x: Any) -> Any:
+        if torch._C._current_graph_task_id() != -1:
+            work(x)
+        return (x * 2).exp()
+
+    return torch.utils.checkpoint.checkpoint(part, x, use_reentrant=False).sum()
+
+
+@pytest.mark.parametrize("within", [_in_a_hook, _in_a_function, _in_a_recomputation])
+def test_python_that_a_backward_pass_calls_is_the_place_of_its_operators(torch: Any, within: Any) -> None:
+    side = torch.cuda.Stream()
+    x = torch.ones(64, device="cuda", requires_grad=True)
+    w = torch.full((64,), 3.0, device="cuda")
+    torch.cuda.synchronize()
+
+    def work(gradient: Any) -> None:
+        with torch.no_grad():
+            w.add_(1)  # in the backward pass
+
+    with hs.sanitize(on="collect") as report:
+        loss = within(torch, x, work)
+        with torch.cuda.stream(side), torch.no_grad():
+            w.zero_()
+        loss.backward()
+        torch.cuda.synchronize()
+    (found,) = report
+    assert found.second.operation == "aten::add_" and not found.second.backward
+    assert "in the backward pass" in _line(found.second.frames[0])
+    assert "before the backward pass" not in found.text
+
+
 def _line(frame: Any) -> str:
     return Path(frame.file).read_text().splitlines()[frame.line - 1]
 
