@@ -209,10 +209,11 @@ class Statement:
 
     @functools.cached_property
     def extent(self) -> tuple[int, int, bool]:
-        """The first and last line of the statement without its body; whether no other one begins on the first."""
+        """The first and last line of the statement without its body; whether nothing stands before it on the first."""
         here, body = self.path[-1], body_of(self.path[-1])
         last = max(here.lineno, body[0].lineno - 1) if body else here.end_lineno or here.lineno
-        return here.lineno, last, all(node.lineno < here.lineno for node in self.path[:-1])
+        before = self._file.lines[here.lineno - 1].encode()[: here.col_offset]  # an `else:`, or another statement
+        return here.lineno, last, not before.strip()
 
     @property
     def is_elif(self) -> bool:
