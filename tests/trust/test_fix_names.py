@@ -438,3 +438,30 @@ def test_no_code_of_the_program_runs_to_find_names(tmp_path: Path) -> None:
         assert not ran, ran
         """
     assert not run(tmp_path / "program.py", program)
+
+
+@pytest.mark.parametrize(
+    "branch",
+    [
+        "match i:\n        case 0: x.fill(1, a)\n        case 1: x.fill(2, b)",
+        "if i: x.fill(2, b)\n    else: x.fill(1, a)",
+    ],
+)
+def test_V10_a_line_behind_the_head_of_its_block_is_in_that_line(tmp_path: Path, branch: str) -> None:
+    made = "a, b, x = hs.Stream(non_blocking=True), hs.Stream(non_blocking=True), hs.empty(8)\n"
+    silenced(tmp_path, f"import halstream as hs\n{made}for i in range(2):\n    {branch}\n")
+
+
+def test_V10_the_line_for_streams_that_one_line_made_orders_all_of_them(tmp_path: Path) -> None:
+    """The first two are ordered by their names, and the second and the third are not."""
+    silenced(
+        tmp_path,
+        """
+        import halstream as hs
+        x, streams = hs.empty(8), [hs.Stream(non_blocking=True) for _ in range(3)]
+        def work(s):
+            x.fill(1, s)
+        for s in streams:
+            work(s)
+        """,
+    )

@@ -159,6 +159,8 @@ class Finding(NamedTuple):
         Its place among what was found by one check of the extension, and which check that was.
     pairs : int
         How many pairs with these stacks there were; complete at the end of the `sanitize`.
+    alike : tuple of Finding
+        The first of them on other streams, which the same lines made.
     """
 
     category: str
@@ -181,6 +183,7 @@ class Finding(NamedTuple):
     shared: str = ""
     number: int = -1
     check: int = 0
+    alike: tuple[Finding, ...] = ()
 
     @property
     def text(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from .. import _native, _sites
@@ -79,23 +79,35 @@ def first_proven(f: Finding, options: Callable[[Finding], Sequence[Remedy]]) -> 
     key = f.check, f.number
     if f.number >= 0 and key in _run.settled:
         return _run.settled[key]
-    for option in options(f)[:_TRIED]:
-        (verdict,) = verdicts([(f, option)])
-        if verdict in ("silent", ""):
-            return option._replace(proven=verdict == "silent")
-        if verdict == "reversed" and (more := _reversed(f, option, options)):
+    for option, tried in _same_lines([f, *f.alike], options):
+        found = set(verdicts(tried))
+        if found <= {"silent", ""}:
+            return option._replace(proven=found == {"silent"})
+        if found <= {"silent", "", "reversed"} and (more := _reversed(tried, options)):
             return option._replace(also=more, proven=more.proven)
     return None
 
 
-def _reversed(f: Finding, option: Remedy, options: Callable[[Finding], Sequence[Remedy]]) -> Remedy | None:
+def _same_lines(
+    findings: Sequence[Finding], options: Callable[[Finding], Sequence[Remedy]]
+) -> Iterator[tuple[Remedy, list[tuple[Finding, Remedy]]]]:
+    """Yield options of the first of some findings that are options of all of them, each with its own."""
+    first, *others = (options(f)[:_TRIED] for f in findings)
+    for option in first:
+        same = [option, *(one for its in others for one in list(filter(option.is_same_line, its))[:1])]
+        if len(same) == len(findings):
+            yield option, list(zip(findings, same, strict=True))
+
+
+def _reversed(tried: Sequence[tuple[Finding, Remedy]], options: Callable[[Finding], Sequence[Remedy]]) -> Remedy | None:
     """Return what orders the accesses of a loop the other way round, too."""
-    back = f._replace(first=f.second, second=f.first, wait=None, record=None)
-    if not back.first.host:
-        for more in options(back)[:_TRIED]:
-            answer = verdicts([(f, option), (back, more)])[0] if more.line else "reported"
-            if answer in ("silent", ""):
-                return more._replace(proven=answer == "silent")
+    back = [f._replace(first=f.second, second=f.first, wait=None, record=None) for f, _ in tried]
+    if any(f.first.host for f in back):
+        return None
+    for more, others in _same_lines(back, options):
+        found = set(verdicts([*tried, *others])[: len(tried)]) if more.line else {"reported"}
+        if found <= {"silent", ""}:
+            return more._replace(proven=found == {"silent"})
     return None
 
 
@@ -117,7 +129,7 @@ def settle(
         firsts = [(f, first_option(f)) for f in mine]
         answers = verdicts(firsts)
         silent = {f.number for (f, _), answer in zip(firsts, answers, strict=True) if answer == "silent"}
-        together = {f.number: one._replace(proven=True) for f, one in firsts if f.number in silent}
+        together = {f.number: one._replace(proven=True) for f, one in firsts if f.number in silent and not f.alike}
     for f in mine:
         _run.settled[f.check, f.number] = together.get(f.number) or remedy(f)
 

@@ -82,6 +82,10 @@ class Remedy(NamedTuple):
     column: int = -1  #: of what is called there, to tell statements of one line apart; -1 if that is not known
     early: bool = False  #: that call leads to the one that was seen, and may have begun long before it
 
+    def is_same_line(self, other: Remedy) -> bool:
+        """Return whether both are one change of the source."""
+        return (self.line, self.where, self.place) == (other.line, other.where, other.place)
+
 
 def remedy(f: Finding) -> Remedy:
     """Return what would order the accesses of a finding.

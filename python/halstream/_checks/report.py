@@ -38,6 +38,8 @@ __all__ = ["Report", "described", "reason", "text"]
 
 # Frames of a stack that a report shows.
 _SHOWN = 6
+#: How many findings of the same lines on other streams are kept with the first: its line has to order them, too.
+_ALIKE = 8
 
 _HEADS = {
     "race": "unordered access: two operations touch the same {n}, and nothing orders them",
@@ -275,6 +277,8 @@ class Report:
                 self._found.append(finding)
             else:
                 self._more(known, finding.pairs)  # the same lines with other streams of the same origin
+                found = self._found[known]
+                self._found[known] = found._replace(alike=(*found.alike, finding)[:_ALIKE])
             if number >= 0:
                 self._counted.append((number, known, finding.pairs))
 
