@@ -7,6 +7,7 @@
 
 #include "_cgo_export.h"
 #include "caller.h"
+#include "../hal/native/native.h"
 #include "../hal/status/status.h"
 #include "sites.h"
 #include "unstable.h"
@@ -345,7 +346,7 @@ static int api_enqueue(halstream_id stream, const halstream_operation *given)
     NEED(given);
     if (given->size < sizeof *given)
         return api_refuse(HALSTREAM_INVALID_VALUE, "the size of the operation is not sizeof(halstream_operation)");
-    if (given->flags & ~(uint32_t)HALSTREAM_LOSES_DEVICE)
+    if (given->flags & ~(uint32_t)(HALSTREAM_LOSES_DEVICE | HALSTREAM_HANDS_IN))
         return api_refuse(HALSTREAM_INVALID_VALUE, "flags of an operation that do not exist are set");
     if (given->run == NULL) return api_refuse(HALSTREAM_INVALID_VALUE, "the operation has no function to run");
     if (given->count != 0 && given->ranges == NULL) return api_refuse(HALSTREAM_INVALID_VALUE, "the ranges are NULL");
@@ -360,6 +361,21 @@ static int api_enqueue(halstream_id stream, const halstream_operation *given)
                             (void *)given->ranges, (int64_t)given->count);
     if (code != HALSTREAM_OK) free(o);
     return api_leave(who, code);
+}
+
+_Static_assert(sizeof(halstream_range) == sizeof(hs_access), "the layouts are the same");
+
+static int api_hand_in(const halstream_range *ranges, size_t count)
+{
+    if (count != 0) NEED(ranges);
+    switch (hs_hand_in((const hs_access *)ranges, count)) {
+    case 0:
+        return HALSTREAM_OK;
+    case 1:
+        return api_refuse(HALSTREAM_INVALID_VALUE, "no operation that was enqueued with HALSTREAM_HANDS_IN runs on this thread");
+    default:
+        return api_refuse(HALSTREAM_OUT_OF_MEMORY, "there is no memory for the ranges that an operation hands in");
+    }
 }
 
 static int api_copy(halstream_id stream, uint64_t dst, uint64_t src, uint64_t bytes)
@@ -555,6 +571,7 @@ static const halstream_api api = {
     .stream_capture = api_capture_of,
     .device_failure = api_device_failure,
     .line_here = api_line_here,
+    .hand_in = api_hand_in,
 };
 
 __attribute__((visibility("default"))) const halstream_api *halstream_get_api(uint32_t version)

@@ -222,6 +222,36 @@ func TestC11_an_operation_may_lose_its_device(t *testing.T) {
 	done(t, capi.StreamClose(s))
 }
 
+func TestC12_an_operation_hands_in_what_it_accesses(t *testing.T) {
+	openForAPI(t)
+	s, r := capi.StreamNew(0)
+	done(t, r)
+	type accesses struct{ reads, writes []hal.Range }
+	handed := make(chan accesses, 2)
+	rt := python.Current()
+	stop := rt.Listen(func(hal.Operation) {})
+	rt.SetInspector(&hal.Inspector{HandedIn: func(_ uint32, reads, writes []hal.Range) { handed <- accesses{reads, writes} }})
+	t.Cleanup(func() {
+		rt.SetInspector(nil)
+		stop()
+	})
+	most := capi.Range{Start: 4096, Bytes: 64, Access: 3}
+	some := capi.Range{Start: 4096, Bytes: 4, Rows: 2, Pitch: 8, Access: 2}
+	for _, flagged := range []bool{true, false} {
+		o := capi.NewOutcome(false, 0).HandsIn(some, flagged)
+		done(t, capi.Enqueue(s, "index", []capi.Range{most}, o))
+		if flagged {
+			done(t, capi.StreamSynchronize(s, apiLimit))
+			require.Zero(t, o.Inside())
+			require.Equal(t, accesses{nil, []hal.Range{{Start: 4096, Size: 4}, {Start: 4104, Size: 4}}}, <-handed)
+		} else {
+			require.Equal(t, capi.FunctionFailed, capi.StreamSynchronize(s, apiLimit).Code)
+			require.NotZero(t, o.Inside(), "it may hand in nothing")
+		}
+	}
+	done(t, capi.StreamClose(s))
+}
+
 func TestC10_a_captured_function_runs_in_each_launch(t *testing.T) {
 	openForAPI(t)
 	s, r := capi.StreamNew(0)

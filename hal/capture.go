@@ -383,9 +383,10 @@ func (c *Capture) addToken(s *Stream, n *Node, token uint64) error {
 
 // addNativeFunc adds a native function that can fail, and keeps its argument.
 func (c *Capture) addNativeFunc(s *Stream, f *NativeFunc, call *nativeCall) error {
-	reads, writes := f.ranges()
+	reads, writes := rangesOf(f.Accesses)
 	n := &Node{kind: driver.NativeNode, spec: &driver.GraphWork{Native: &driver.Native{Call: &graphCall{nativeCall: *call}}},
-		name: f.Name, site: f.Site, reads: reads, writes: writes, blocks: s.dev.rt.blocksOf(reads, writes)}
+		name: f.Name, site: f.Site, reads: reads, writes: writes, handsIn: f.HandsIn,
+		blocks: s.dev.rt.blocksOf(reads, writes)}
 	if err := c.addNode(s, n); err != nil {
 		return err
 	}

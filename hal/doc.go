@@ -331,6 +331,12 @@
 //     the host sets the value of a condition is such an access. What
 //     waits for an event that a node records comes after no more than the nodes before the
 //     record; what a node waits for by an event comes before the nodes behind that.
+//   - V45: An operation may declare an upper bound of what it accesses, and hand in the rest
+//     when it runs: a native function, also as a node of a launch. It is compared with
+//     others when it has ended, at the place that its enqueue gave it, so that the reports are
+//     the same whenever it runs. One that hands in nothing, or has not run when
+//     the check ends, counts as accessing all that it declared; one that is dropped, nothing.
+//     Nodes that hand in are compared with each other in each launch.
 //   - V7: What a host thread does after it acquired an object of the program's language
 //     that orders threads (a lock, an event, a queue, a future, the end of a thread) comes
 //     after what was done before its release, also by a function on a stream. A thread

@@ -29,6 +29,9 @@
 //     neither the graph nor a launch needs it any more.
 //   - C11: With HALSTREAM_LOSES_DEVICE an error of a native function is one of its device
 //     (D7). The error counts as reported once a thread has asked for its text.
+//   - C12: With HALSTREAM_HANDS_IN the ranges of a native function are an upper bound, and it
+//     hands in what it accesses from its own thread while it runs (V45). From elsewhere, or
+//     without the flag, that is an error.
 //
 // # AscendCL in C (Python)
 //

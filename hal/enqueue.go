@@ -695,12 +695,15 @@ type NativeFunc struct {
 	// LosesDevice says that the function stands for a kernel: with an error of it the
 	// device is lost, as with an assertion in a kernel of CUDA. Else it is the stream's.
 	LosesDevice bool
+	// HandsIn says that Accesses are an upper bound, and that the function hands in which of them
+	// it makes (package native). If it does not, it makes all of them.
+	HandsIn bool
 }
 
-// ranges returns what the function reads and writes, as listeners see it.
-func (f *NativeFunc) ranges() (reads, writes []Range) {
-	for i := range f.Accesses {
-		a := &f.Accesses[i]
+// rangesOf returns what accesses read and write, as listeners see it.
+func rangesOf(accesses []Access) (reads, writes []Range) {
+	for i := range accesses {
+		a := &accesses[i]
 		if a.Bytes == 0 {
 			continue
 		}
@@ -729,7 +732,14 @@ type nativeCall struct {
 	site                        uint32
 	losesDevice                 bool
 	function, argument, release uint64
+	handsIn                     bool
+	// handed is what the latest run has handed in, nil where that is nothing. report, if not nil, gets it.
+	handed *handedIn
+	report func(*handedIn)
 }
+
+// handedIn is what a run of a native function accesses.
+type handedIn struct{ reads, writes []Range }
 
 // Title implements driver.NativeCall.
 func (c *nativeCall) Title() string {
@@ -743,10 +753,10 @@ func (c *nativeCall) Title() string {
 func (c *nativeCall) Run() (err *driver.Error) {
 	dev := c.s.dev
 	if dev.rt.lost.Load() && dev.loss() != nil {
-		c.free() // the device was lost after the call that enqueued the function had looked
+		c.drop() // the device was lost after the call that enqueued the function had looked
 		return nil
 	}
-	text, failed := native.Call(c.function, c.argument)
+	text, failed := c.call()
 	if failed {
 		if text == "" {
 			text = "it failed, without a text"
@@ -761,13 +771,48 @@ func (c *nativeCall) Run() (err *driver.Error) {
 			dev.noteFailed(c.s)
 		}
 	}
-	c.free()
+	c.end()
 	return err
+}
+
+// call calls the function, and keeps what it hands in.
+func (c *nativeCall) call() (text string, failed bool) {
+	if !c.handsIn {
+		return native.Call(c.function, c.argument)
+	}
+	text, failed, list, some := native.CallHandsIn(c.function, c.argument)
+	if c.handed = nil; !some {
+		return text, failed
+	}
+	accesses := make([]Access, 0, len(list))
+	for _, a := range list {
+		one := Access{Start: a.Start, Bytes: a.Bytes, Rows: a.Rows, Pitch: a.Pitch, Mode: a.Mode}
+		if one.check(c.Title()) == nil { // else it wraps around: no memory
+			accesses = append(accesses, one)
+		}
+	}
+	c.handed = &handedIn{}
+	c.handed.reads, c.handed.writes = rangesOf(accesses)
+	return text, failed
 }
 
 // Drop implements driver.NativeCall. It is called with locks held, so the argument is
 // released on another thread.
-func (c *nativeCall) Drop() { go c.free() }
+func (c *nativeCall) Drop() { go c.drop() }
+
+// drop ends a function that does not run.
+func (c *nativeCall) drop() {
+	c.handed = &handedIn{}
+	c.end()
+}
+
+// end is what follows a run.
+func (c *nativeCall) end() {
+	if c.report != nil {
+		c.report(c.handed)
+	}
+	c.free()
+}
 
 func (c *nativeCall) free() {
 	if c.release != 0 {
@@ -802,17 +847,23 @@ func (s *Stream) NativeFunc(t *Thread, f *NativeFunc) error {
 	if _, ok := s.dev.d.(driver.RecoverableDevice); f.LosesDevice && !ok {
 		return driver.Errorf(driver.NotSupported, op, "a function cannot make a device of the %s backend lost", s.dev.rt.Name())
 	}
-	call := &nativeCall{s, f.Name, f.Site, f.LosesDevice, f.Function, f.Argument, f.Release}
+	call := &nativeCall{s: s, name: f.Name, site: f.Site, losesDevice: f.LosesDevice, function: f.Function,
+		argument: f.Argument, release: f.Release, handsIn: f.HandsIn}
 	if c := s.capture.Load(); c != nil {
 		return c.addNativeFunc(s, f, call)
 	}
 	spec := driver.Native{Call: call}
 	if s.listened() {
-		reads, writes := f.ranges()
-		id := s.announce(&Operation{Kind: OpNative, Name: f.Name, Site: f.Site, Thread: t, Reads: reads, Writes: writes})
+		reads, writes := rangesOf(f.Accesses)
+		in := s.dev.rt.handsInTo(f.HandsIn)
+		id := s.announce(&Operation{Kind: OpNative, Name: f.Name, Site: f.Site, Thread: t, Reads: reads, Writes: writes,
+			HandsIn: in != nil})
 		spec.Tag = id
 		if watch := s.dev.rt.newWatch(id, writes, reads); watch != nil {
 			spec.Before, spec.After = watch.begin, watch.end
+		}
+		if in != nil {
+			call.report = s.dev.rt.handIn(in, id, &handedIn{reads, writes})
 		}
 	}
 	var room [8]*Block
@@ -823,6 +874,24 @@ func (s *Stream) NativeFunc(t *Thread, f *NativeFunc) error {
 	err := s.d.Native(spec)
 	s.endAccesses(blocks, err)
 	return s.settle(t, spec.Tag, err)
+}
+
+// handsInTo returns who gets what an operation hands in, nil if it hands in nothing or nobody asks.
+func (rt *Runtime) handsInTo(handsIn bool) *Inspector {
+	if i := rt.inspector.Load(); handsIn && i != nil && i.HandedIn != nil {
+		return i
+	}
+	return nil
+}
+
+// handIn returns what is called with what the operation id, which was given these ranges, has handed in.
+func (rt *Runtime) handIn(to *Inspector, id uint32, given *handedIn) func(*handedIn) {
+	return func(h *handedIn) {
+		if h == nil {
+			h = given
+		}
+		rt.callInOrder(func() { to.HandedIn(id, h.reads, h.writes) })
+	}
 }
 
 // check rejects what is no access.

@@ -466,7 +466,9 @@ type graphCall struct {
 func (c *graphCall) Run() *driver.Error {
 	run := c.nativeCall
 	run.s, run.release = c.v.running.Load(), 0
-	return run.Run()
+	err := run.Run()
+	c.handed = run.handed
+	return err
 }
 
 // Drop implements driver.NativeCall: the graph keeps the argument.
@@ -807,6 +809,8 @@ func (l *launched) announceLaunch(t *Thread, x *GraphExec) {
 	nodes := v.listOnce()
 	o := Operation{ID: rt.listeners.numbers(1 + nodes.All()), Kind: OpLaunchGraph, Thread: t, Exec: x,
 		Reads: v.reads, Writes: v.writes, Nodes: nodes}
+	in := rt.handsInTo(rt.sim != nil) // graphs of vendors call nothing of ours behind a node
+	o.HandsIn = in != nil
 	l.tag = o.ID
 	l.runs = make([]driver.NodeRun, len(v.nodes))
 	var notified []func()
@@ -822,6 +826,16 @@ func (l *launched) announceLaunch(t *Thread, x *GraphExec) {
 		case driver.NativeNode:
 			if w := rt.newWideWatch(id, Accesses{Reads: n.reads, Writes: n.writes}); w != nil {
 				run.Before, run.After = w.onThread()
+			}
+			if n.handsIn && in != nil {
+				call, after := v.nodes[i].Native.Call.(*graphCall), run.After
+				report := rt.handIn(in, id, &handedIn{n.reads, n.writes})
+				run.After = func() {
+					if after != nil {
+						after()
+					}
+					report(call.handed)
+				}
 			}
 		case driver.CopyNode:
 			c := n.spec.Copy

@@ -46,6 +46,8 @@ type Node struct {
 	bodies []*Graph // of a node with a condition
 	stream *Stream  // that it was captured on
 	self   [1]*Node // the node, as the list of those that the next one comes after
+	// handsIn: reads and writes are an upper bound, see NativeFunc.
+	handsIn bool
 }
 
 // forDriver returns what the driver gets, all but After and, of RecordNode and WaitNode, Event.
@@ -64,6 +66,10 @@ func (n *Node) Site() uint32 { return n.site }
 
 // Accesses returns the ranges that the node reads and writes.
 func (n *Node) Accesses() (reads, writes []Range) { return n.reads, n.writes }
+
+// HandsIn reports whether these are an upper bound in a launch: what the node accesses comes when
+// it has run (Inspector.HandedIn). A node of a body, which may run several times, hands in nothing.
+func (n *Node) HandsIn() bool { return n.handsIn }
 
 // Token returns the function of a call node, 0 for others.
 func (n *Node) Token() uint64 { return n.token }

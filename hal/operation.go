@@ -137,6 +137,9 @@ type Operation struct {
 	Value  *ValueAccess // write value, wait value
 	Reads  []Range
 	Writes []Range
+	// HandsIn says that Reads and Writes are an upper bound: what the operation accesses comes
+	// when it has run (Inspector.HandedIn). Of a launch graph it says that of those nodes that hand in.
+	HandsIn bool
 	// Cached is set for allocate, free and free memory of a block of AllocCached. Its
 	// free is no access: only work that touches the memory when it was given out again
 	// can conflict with work that was still using it.

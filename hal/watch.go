@@ -305,6 +305,9 @@ type Inspector struct {
 	// Overwritten is called, when a host thread begins to wait, for a copy that is in use
 	// and whose source r has other contents than when the copy ran.
 	Overwritten func(id uint32, r Range)
+	// HandedIn is called when operation id, which was announced with HandsIn, has run: with what it
+	// has accessed. One that was dropped has accessed nothing.
+	HandedIn func(id uint32, reads, writes []Range)
 	// Observed is called when function id changed bytes that it did not declare as
 	// written. It needs a schedule that runs one operation at a time.
 	Observed func(id uint32, changed []Range)

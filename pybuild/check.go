@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strconv"
 	"sync/atomic"
+	"time"
 
 	"halstream/bindings"
 	"halstream/bindings/python"
@@ -103,12 +104,29 @@ func CheckTake(finish int64) (findings string, err error) {
 	list := []findingRecord{}
 	if checking != nil {
 		checking.Touched(caller())
+		if finish != 0 {
+			awaitHandedIn()
+		}
 		for _, f := range checking.Take(finish != 0) {
 			seen = append(seen, f.Count)
 			list = append(list, findingRecordOf(&f))
 		}
 	}
 	return encode(list), nil
+}
+
+// maxHandIn is for how many nanoseconds the end of a check waits for operations that hand in what
+// they access when they have run.
+const maxHandIn = 2_000_000_000
+
+// awaitHandedIn waits for such operations, which orders nothing.
+func awaitHandedIn() {
+	end := time.Now().Add(maxHandIn)
+	for _, s := range checking.Awaited() {
+		if p, err := s.DrainPoint(caller()); err == nil {
+			await(p, max(0, int64(time.Until(end))))
+		}
+	}
 }
 
 // seen is how often what CheckTake has returned since the start was seen.

@@ -19,6 +19,7 @@ typedef struct {
 	atomic_int runs, releases, fails;
 	halstream_id gate; // opened by the function, if not 0
 	int code;          // that a call inside the function has returned
+	halstream_range hands_in;
 } outcome;
 
 static int run(void *argument, char *text, size_t room)
@@ -26,6 +27,7 @@ static int run(void *argument, char *text, size_t room)
 	outcome *o = argument;
 	const halstream_api *api = table(1);
 	atomic_fetch_add(&o->runs, 1);
+	if (o->hands_in.bytes) return o->code = api->hand_in(&o->hands_in, 1);
 	if (o->gate != 0) o->code = api->gate_open(o->gate);
 	else o->code = api->nop(16);
 	if (!o->fails) return 0;
@@ -116,6 +118,15 @@ func NewOutcome(fails bool, gate ID) Outcome {
 // LosesDevice returns o for a function with whose error its device is lost.
 func (o Outcome) LosesDevice() Outcome {
 	o.flags = C.HALSTREAM_LOSES_DEVICE
+	return o
+}
+
+// HandsIn returns o for a function that hands in a range, with the flag for that or without it.
+func (o Outcome) HandsIn(r Range, flagged bool) Outcome {
+	*(*Range)(unsafe.Pointer(&o.c.hands_in)) = r
+	if flagged {
+		o.flags = C.HALSTREAM_HANDS_IN
+	}
 	return o
 }
 

@@ -4,6 +4,8 @@ package haltest
 #include <stdint.h>
 #include <stdio.h>
 
+#include "../native/native.h"
+
 // What the functions below did: one for each argument.
 typedef struct {
 	int32_t runs, fails, releases, early; // early: releases before the function had run
@@ -33,18 +35,35 @@ static void hs_test_release(void *argument)
 	__atomic_add_fetch(&c->releases, 1, __ATOMIC_SEQ_CST);
 }
 
+// Hands in 2 rows that it reads, and a byte that it writes, in two calls; what fails says is handed in: 0
+// these, 1 nothing, 2 that there is nothing.
+static int hs_test_hand_in(void *argument, char *text, size_t room)
+{
+	hs_test_calls *c = argument;
+	uint64_t at = (uint64_t)(uintptr_t)argument;
+	hs_access rows = {at + 16, 4, 2, 8, 1, 0}, one = {at + 64, 1, 0, 0, 2, 0};
+	(void)text;
+	(void)room;
+	__atomic_add_fetch(&c->runs, 1, __ATOMIC_SEQ_CST);
+	if (c->fails == 1) return 0;
+	return hs_hand_in(&rows, c->fails == 0) | hs_hand_in(&one, c->fails == 0);
+}
+
 static uint64_t hs_test_function(int which)
 {
 	return which == 0   ? (uint64_t)(uintptr_t)hs_test_run
 	       : which == 1 ? (uint64_t)(uintptr_t)hs_test_fail_silently
-	                    : (uint64_t)(uintptr_t)hs_test_release;
+	       : which == 2 ? (uint64_t)(uintptr_t)hs_test_release
+	                    : (uint64_t)(uintptr_t)hs_test_hand_in;
 }
 */
 import "C"
 
 import (
 	"runtime"
+	"slices"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"unsafe"
 
@@ -78,6 +97,64 @@ func (c calls) released(k *Kit) int32 {
 func (c calls) function(name string) *hal.NativeFunc {
 	return &hal.NativeFunc{Name: name, Function: uint64(C.hs_test_function(0)), Argument: uint64(uintptr(unsafe.Pointer(c.p))),
 		Release: uint64(C.hs_test_function(2))}
+}
+
+// handingIn returns the operation that may access c, and hands in what handsIn says.
+func (c calls) handingIn() *hal.NativeFunc {
+	f := c.function("index")
+	f.Function, f.HandsIn = uint64(C.hs_test_function(3)), true
+	f.Accesses = []hal.Access{{Start: f.Argument, Bytes: 256, Mode: hal.Writes}}
+	return f
+}
+
+func (c calls) handsIn() hal.Accesses {
+	at := uint64(uintptr(unsafe.Pointer(c.p)))
+	switch c.p.fails {
+	case 0:
+		return hal.Accesses{Reads: []hal.Range{{Start: at + 16, Size: 4}, {Start: at + 24, Size: 4}},
+			Writes: []hal.Range{{Start: at + 64, Size: 1}}}
+	case 1:
+		return hal.Accesses{Writes: []hal.Range{{Start: at, Size: 256}}}
+	}
+	return hal.Accesses{}
+}
+
+// handedIn is what an operation has handed in.
+type handedIn struct {
+	id       uint32
+	accesses hal.Accesses
+}
+
+// HandedIn returns what operations that listeners have seen hand in from now on.
+func (k *Kit) HandedIn() (seen func() []handedIn) {
+	var mu sync.Mutex
+	var all []handedIn
+	announced := map[uint32]bool{}
+	stop := k.RT.Listen(func(o hal.Operation) {
+		mu.Lock()
+		defer mu.Unlock()
+		announced[o.ID] = o.HandsIn
+		if o.Kind == hal.OpLaunchGraph {
+			for i := range o.Nodes.All() {
+				announced[o.NodeID(i)] = o.HandsIn && o.Nodes.Node(i).HandsIn()
+			}
+		}
+	})
+	k.RT.SetInspector(&hal.Inspector{HandedIn: func(id uint32, reads, writes []hal.Range) {
+		mu.Lock()
+		defer mu.Unlock()
+		require.True(k, announced[id])
+		all = append(all, handedIn{id, hal.Accesses{Reads: reads, Writes: writes}})
+	}})
+	k.Cleanup(func() {
+		k.RT.SetInspector(nil)
+		stop()
+	})
+	return func() []handedIn {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(all)
+	}
 }
 
 var nativeFuncCases = []testCase{
@@ -122,6 +199,49 @@ var nativeFuncCases = []testCase{
 		require.ErrorContains(k, err, "a native function: reason 1")
 		require.EqualValues(k, 2, s.Failures())
 		k.Sync(s)
+	}},
+	{"V45_a_function_hands_in_what_it_accesses", Memory, func(k *Kit) {
+		s := k.Stream(ordinary)
+		seen := k.HandedIn()
+		functions := []calls{newCalls(k, 0), newCalls(k, 1), newCalls(k, 2)}
+		for _, c := range functions {
+			require.NoError(k, s.NativeFunc(k.Me, c.handingIn()))
+		}
+		k.Sync(s)
+		k.Eventually(func() bool { return len(seen()) == len(functions) }, "not all have handed in")
+		for i, c := range functions {
+			require.Equal(k, c.handsIn(), seen()[i].accesses, "function %d", i)
+		}
+	}},
+	{"V45_a_function_of_a_graph_hands_in_in_each_launch", FourQueues | Graphs | Memory, func(k *Kit) {
+		s := k.Stream(ordinary)
+		c := newCalls(k, 0)
+		k.Capture(s)
+		require.NoError(k, s.NativeFunc(k.Me, c.handingIn()))
+		x := k.Executable(k.EndCapture(s))
+		seen := k.HandedIn()
+		k.Launch(x, s, s)
+		k.Sync(s)
+		if !k.RT.ReportsWaits() {
+			return // the vendor's graphs do not tell of their nodes, which count with what they declared
+		}
+		k.Eventually(func() bool { return len(seen()) == 2 }, "not all have handed in")
+		require.NotEqual(k, seen()[0].id, seen()[1].id)
+		for _, one := range seen() {
+			require.Equal(k, c.handsIn(), one.accesses)
+		}
+	}},
+	{"V45_a_function_that_is_dropped_accesses_nothing", Gates | Memory | Aborts, func(k *Kit) {
+		s := k.Stream(ordinary)
+		gate, err := s.Gate(k.Me)
+		require.NoError(k, err)
+		defer gate.Open()
+		seen := k.HandedIn()
+		require.NoError(k, s.NativeFunc(k.Me, newCalls(k, 0).handingIn()))
+		_, err = s.Abort(k.Me)
+		require.NoError(k, err)
+		k.Eventually(func() bool { return len(seen()) == 1 }, "the function has handed in nothing")
+		require.Equal(k, hal.Accesses{}, seen()[0].accesses)
 	}},
 	{"C2_a_function_may_fail_without_a_text", Memory, func(k *Kit) {
 		s := k.Stream(ordinary)

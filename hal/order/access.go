@@ -22,6 +22,8 @@ type info struct {
 	ready    bool      // stamp and clocks are set
 	raced    bool      // is in a report
 	silent   bool      // the life of a cached block: in no report
+	audible  bool      // silent only towards what comes before it
+	handsIn  bool      // what it accesses comes when it has run
 	weight   int       // words of its clock that late counts for it
 	run      *graphRun // of the launch that it is a node of, nil for others
 	node     int
@@ -272,7 +274,10 @@ func (c *Checker) compare(op *hal.Operation) {
 		node := hal.Operation{ID: op.ID, Kind: n.Kind(), Name: n.Name(), Site: n.Site(), Token: n.Token()}
 		in := one.newInfo(other, caller, on, &node)
 		in.stamp, in.run, in.node, in.ready = stamp{slot: 1, seq: 1}, all, i, true
-		one.touchNode(in, n)
+		if n.HandsIn() && i < op.Nodes.Len() {
+			return // it is compared in each launch
+		}
+		one.touchNode(in, n, false)
 	})
 	for _, r := range one.reports.fresh {
 		r.Reason = Reason{Why: NoPath, Devices: r.Reason.Devices}
@@ -295,8 +300,8 @@ func (c *Checker) compared(op *hal.Operation) {
 }
 
 // touchNode handles what a node accesses. One that is a graph, or has a condition, is listed with
-// the nodes of its graphs.
-func (c *Checker) touchNode(in *info, n *hal.Node) {
+// the nodes of its graphs. awaited: what the node accesses comes when it has run.
+func (c *Checker) touchNode(in *info, n *hal.Node, awaited bool) {
 	reads, writes := n.Accesses()
 	switch word := n.Condition(); {
 	case n.Kind() == hal.OpGraph:
@@ -304,12 +309,7 @@ func (c *Checker) touchNode(in *info, n *hal.Node) {
 	case word.Size > 0:
 		reads, writes = []hal.Range{word}, nil
 	}
-	for _, r := range reads {
-		c.touch(in, pieceOf(r), false, false)
-	}
-	for _, r := range writes {
-		c.touch(in, pieceOf(r), true, false)
-	}
+	c.inTurn(turn{in: in, reads: reads, writes: writes, awaited: awaited})
 }
 
 // maxLate is how many operations back an observed access is accepted; a power of two.
@@ -398,12 +398,25 @@ func (c *Checker) Observed(id uint32, writes []hal.Range) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.recording.called(toObserved, id, writes...)
-	o := c.observed(id)
-	for _, r := range writes {
-		if p := pieceOf(r); o != nil && p.start < p.end {
-			c.table.each(p, func(cl *cell, part piece) { c.visitLate(cl, o, part) })
-		}
+	if o := c.observed(id); o != nil {
+		c.observe(o, nil, writes)
 	}
+}
+
+// observe compares accesses of o that come after later ones were handled.
+func (c *Checker) observe(o *info, reads, writes []hal.Range) {
+	c.inTurn(turn{other: func() {
+		for _, r := range reads {
+			if p := pieceOf(r); p.start < p.end {
+				c.table.each(p, func(cl *cell, part piece) { c.visitLateRead(cl, o, part) })
+			}
+		}
+		for _, r := range writes {
+			if p := pieceOf(r); p.start < p.end {
+				c.table.each(p, func(cl *cell, part piece) { c.visitLate(cl, o, part) })
+			}
+		}
+	}})
 }
 
 // observed returns a function that has run, nil if it is not remembered any more.
@@ -429,11 +442,8 @@ func (c *Checker) ObservedReads(id uint32, reads []hal.Range) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.recording.called(toObservedReads, id, reads...)
-	o := c.observed(id)
-	for _, r := range reads {
-		if p := pieceOf(r); o != nil && p.start < p.end {
-			c.table.each(p, func(cl *cell, part piece) { c.visitLateRead(cl, o, part) })
-		}
+	if o := c.observed(id); o != nil {
+		c.observe(o, reads, nil)
 	}
 }
 
@@ -533,11 +543,9 @@ func (c *Checker) Source(id uint32, r hal.Range) {
 	c.late.latest = max(c.late.latest, id)
 	p := pieceOf(r)
 	s := &source{expected: c.held > 0}
-	c.table.over(p, func(cl *cell, _ piece) {
-		for i := range cl.reads {
-			if cl.reads[i].info.id == id {
-				s.info = cl.reads[i].info
-			}
+	c.over(p, func(e *entry, write bool) {
+		if !write && e.info.id == id {
+			s.info = e.info
 		}
 	})
 	if s.info == nil && !s.expected {
@@ -582,11 +590,9 @@ func (c *Checker) sourcesRead(t *hal.Thread) {
 // at its call, may have changed the source.
 func (c *Checker) explained(s *source, p piece) bool {
 	found := false
-	c.table.over(p, func(cl *cell, _ piece) {
-		for i := range cl.writes {
-			if e := &cl.writes[i]; s.info.after(e) && !s.info.before(e) && !s.host.covers(e.stamp) {
-				found = true
-			}
+	c.over(p, func(e *entry, write bool) {
+		if write && s.info.after(e) && !s.info.before(e) && !s.host.covers(e.stamp) {
+			found = true
 		}
 	})
 	return found
@@ -656,7 +662,7 @@ func (c *Checker) addRefill(o *info, p piece) {
 	c.add(key, Report{
 		Category: Refill, First: o.access(false, false),
 		Second: Access{Device: -1, Write: true, Seen: true, Host: true, Unknown: true},
-		Reason: Reason{Why: SourceChanged, Record: firstRecord(o)},
+		Reason: Reason{Why: SourceChanged, Record: firstRecord(o, nil)},
 	}, p)
 }
 
@@ -755,11 +761,7 @@ func (s *source) behind(e *entry) bool { return s.info.after(e) && !s.info.befor
 // written to its source.
 func (c *Checker) writtenSince(s *source, p piece) bool {
 	found := false
-	c.table.over(p, func(cl *cell, _ piece) {
-		for i := range cl.writes {
-			found = found || !s.behind(&cl.writes[i])
-		}
-	})
+	c.over(p, func(e *entry, write bool) { found = found || write && !s.behind(e) })
 	for _, d := range c.all {
 		for _, l := range d.timelines {
 			for _, f := range l.undeclared {
@@ -783,7 +785,9 @@ func (c *Checker) Unwaited(t *hal.Thread) bool {
 			}
 		}
 	}
-	return false
+	return slices.ContainsFunc(c.turns, func(t *turn) bool {
+		return t.in != nil && h.isBehind([]entry{{stamp: t.in.stamp, info: t.in}})
+	})
 }
 
 // isBehind reports whether one of the accesses, but for the ends of blocks, is not ordered before h.

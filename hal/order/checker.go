@@ -45,7 +45,12 @@ type Checker struct {
 
 	host hostObjects
 
-	table   table
+	table table
+	// turns are what waits for an operation that has yet to hand in what it accesses, the first one, in
+	// the order of the calls; frees are those of memory among them, by address.
+	turns   []*turn
+	awaited map[uint32]*turn // by the number of the operation
+	frees   table
 	late    late
 	reports reports
 
@@ -162,14 +167,15 @@ func (c *Checker) Handle(op hal.Operation) {
 		}
 	}
 	c.called = t.clocks[timed]
-	if len(c.threads) == 1 && len(c.host.begun) == 0 && c.held == 0 {
+	if len(c.threads) == 1 && len(c.host.begun) == 0 && c.held == 0 && len(c.turns) == 0 {
 		c.floor = t.clocks[strict]
 	}
 	c.mu.Unlock()
 }
 
 // Finish performs the operations that are still held because a record that they
-// wait for was never enqueued, as if it had been enqueued last. Call it before the last Take.
+// wait for was never enqueued, as if it had been enqueued last. Those that have yet to hand in what
+// they access count as accessing all that they declared. Call it before the last Take.
 func (c *Checker) Finish() {
 	c.mu.Lock()
 	c.recording.called(toFinish, 0)
@@ -177,6 +183,7 @@ func (c *Checker) Finish() {
 		c.force(s, nil)
 	}
 	c.settle()
+	c.giveUp()
 	c.mu.Unlock()
 }
 
@@ -468,13 +475,15 @@ func (c *Checker) launched(g *gather, s *timeline, op *hal.Operation) *point {
 // addFrees adds the points where memory that is given out again was freed.
 func (c *Checker) addFrees(g *gather, blocks []hal.Range) {
 	for _, r := range blocks {
-		c.table.over(pieceOf(r), func(cl *cell, _ piece) {
-			for i := range cl.writes {
-				if o := cl.writes[i].info; o.kind == free {
-					g.add(o.stamp, o.clocks)
+		for _, of := range []*table{&c.table, &c.frees} {
+			of.over(pieceOf(r), func(cl *cell, _ piece) {
+				for i := range cl.writes {
+					if o := cl.writes[i].info; o.kind == free {
+						g.add(o.stamp, o.clocks)
+					}
 				}
-			}
-		})
+			})
+		}
 	}
 }
 
@@ -523,15 +532,8 @@ func (c *Checker) perform(s *timeline, t clocks, k kind, op *hal.Operation, p *p
 			s.noteUndeclared(in)
 		}
 	}
-	for _, r := range op.Reads {
-		c.touch(in, pieceOf(r), false, false)
-	}
-	for _, r := range op.Writes {
-		c.touch(in, pieceOf(r), true, false)
-	}
-	if op.InOrder {
-		in.silent = false // towards what comes after it
-	}
+	in.handsIn, in.audible = op.HandsIn, op.InOrder
+	c.inTurn(turn{in: in, reads: op.Reads, writes: op.Writes, awaited: op.HandsIn})
 }
 
 // reach makes p stand for what s has done so far.
@@ -620,7 +622,8 @@ func (c *Checker) runNodes(s *timeline, t clocks, op *hal.Operation, base *info)
 				s.noteUndeclared(&in)
 			}
 		}
-		c.touchNode(&in, n)
+		in.handsIn = n.HandsIn() && i < op.Nodes.Len()
+		c.touchNode(&in, n, in.handsIn && op.HandsIn)
 	}
 	if len(versions) == 0 {
 		r.each(node)
@@ -748,8 +751,8 @@ func (c *Checker) passed(g *gather, w *valueWait, op *hal.Operation) {
 	case 0:
 		// Forced: the value came some other way. Rather an order too many than a
 		// false report.
-		c.table.over(pieceOf(hal.Range{Start: w.Addr, Size: 8}), func(cl *cell, _ piece) {
-			for _, e := range cl.writes {
+		c.over(pieceOf(hal.Range{Start: w.Addr, Size: 8}), func(e *entry, write bool) {
+			if write {
 				g.add(e.stamp, e.info.clocks)
 			}
 		})
@@ -1118,13 +1121,7 @@ func (c *Checker) handleHost(k kind, t *thread, op *hal.Operation) {
 func (c *Checker) addMemory(k *clocks, blocks []hal.Range) {
 	g := gather{clocks: k}
 	for _, r := range blocks {
-		c.table.over(pieceOf(r), func(cl *cell, _ piece) {
-			for _, list := range [][]entry{cl.writes, cl.reads} {
-				for _, e := range list {
-					g.add(e.stamp, e.info.clocks)
-				}
-			}
-		})
+		c.over(pieceOf(r), func(e *entry, _ bool) { g.add(e.stamp, e.info.clocks) })
 	}
 }
 
@@ -1145,7 +1142,7 @@ func (c *Checker) handleLifetime(k kind, op *hal.Operation) {
 				c.forceOver(nil, pieceOf(r))
 				c.settle()
 			}
-			c.table.clear(pieceOf(r))
+			c.inTurn(turn{other: func() { c.table.clear(pieceOf(r)) }})
 		}
 		c.forgetValues(op.Writes)
 	case vainWait:
@@ -1184,9 +1181,7 @@ func (c *Checker) freeCached(op *hal.Operation) {
 		g.add(s.asOf(op.Seq))
 	}
 	g.addAll(own.dev.past) // of users that were closed
-	for _, r := range op.Writes {
-		c.touch(in, pieceOf(r), true, false)
-	}
+	c.inTurn(turn{in: in, writes: op.Writes})
 }
 
 // freeNoWait handles a free that waits for nothing: an access by the host.
@@ -1264,19 +1259,14 @@ func (c *Checker) accessed(k kind, t *thread, op *hal.Operation) {
 	t.clocks = t.clocks.with(t.stamp)
 	in := c.newInfo(k, t, nil, op)
 	in.stamp, in.clocks, in.ready = t.stamp, t.clocks, true
+	var staging clocks
 	if op.Stream != nil {
 		// The call that stages a source is an operation of the stream: it comes after the stream's earlier
 		// copies to that memory. The thread itself comes after none of them.
-		g := gather{clocks: &c.staging}
+		g := gather{clocks: &staging}
 		c.addTimeline(&g, c.timeline(op.Stream), op.Seq)
 	}
-	for _, r := range op.Reads {
-		c.touch(in, pieceOf(r), false, false)
-	}
-	for _, r := range op.Writes {
-		c.touch(in, pieceOf(r), true, false)
-	}
-	c.staging = clocks{}
+	c.inTurn(turn{in: in, reads: op.Reads, writes: op.Writes, staging: staging})
 }
 
 // closeTimeline removes a stream once none of its operations is held.
@@ -1325,7 +1315,7 @@ func (c *Checker) tidy() {
 	if !c.replaying {
 		maps.DeleteFunc(c.launches, func(x *hal.GraphExec, _ launch) bool { return x.Closed() })
 	}
-	if c.held == 0 {
+	if c.held == 0 && len(c.turns) == 0 {
 		var floor *vector
 		first := true
 		for _, h := range c.threads {
@@ -1525,6 +1515,8 @@ func (c *Checker) replay(call *recordedCall, threads replayThreads) {
 		c.Observed(call.op.ID, call.op.Reads)
 	case toObservedReads:
 		c.ObservedReads(call.op.ID, call.op.Reads)
+	case toHandedIn:
+		c.HandedIn(call.op.ID, call.op.Reads, call.op.Writes)
 	case toSource:
 		c.Source(call.op.ID, call.op.Reads[0])
 	case toRefilled:

@@ -23,6 +23,7 @@ const (
 	stepAccess = iota
 	stepCopy
 	stepObserved
+	stepHandsIn
 	stepNop
 	stepRecord
 	stepWait
@@ -37,11 +38,12 @@ const (
 	stepHost
 	stepClose
 	stepTidy
+	stepRan
 )
 
-var names = []string{"access", "copy", "observed", "nop", "record", "wait", "wait stream", "future record",
+var names = []string{"access", "copy", "observed", "hands in", "nop", "record", "wait", "wait stream", "future record",
 	"future wait", "synchronize", "synchronize event", "synchronize device", "query", "query event", "host",
-	"close", "tidy"}
+	"close", "tidy", "ran"}
 
 // step is one call of a random program; what does not concern it is unused.
 type step struct {
@@ -121,20 +123,24 @@ func (k *kit) play(program []step, threads int) *play {
 	return p
 }
 
-// observed is a write that becomes known later.
+// observed is an access that becomes known later.
 type observed struct {
-	node   *node
-	id     uint32
-	writes []hal.Range
+	node          *node
+	id            uint32
+	reads, writes []hal.Range
+	handsIn       bool
 }
 
-// observe tells the writes of operations that can have run.
+// observe tells the accesses of operations that can have run.
 func (p *play) observe() {
 	var kept []observed
 	for _, o := range p.late {
-		if len(p.o.blocked([]*node{o.node})) > 0 {
+		switch {
+		case len(p.o.blocked([]*node{o.node})) > 0:
 			kept = append(kept, o)
-		} else {
+		case o.handsIn:
+			p.c.HandedIn(o.id, o.reads, o.writes)
+		default:
 			p.c.Observed(o.id, o.writes)
 		}
 	}
@@ -165,13 +171,23 @@ func (p *play) step(s step) {
 	stream, e := p.streams[s.stream], p.events[s.event]
 	r := is(s.from, s.from+s.size)
 	switch s.what {
+	case stepHandsIn:
+		n := p.o.enqueue(s.thread, s.stream, true)
+		n.range_, n.writes = r[0], s.write
+		most := is(0, 40)
+		id := p.tell(n, hal.OpNative, hal.Operation{Stream: stream, Name: "index", Reads: most, Writes: most, HandsIn: true}, s.thread)
+		ran := observed{node: n, id: id, reads: r, handsIn: true}
+		if s.write {
+			ran.reads, ran.writes = nil, r
+		}
+		p.late = append(p.late, ran)
 	case stepAccess, stepObserved:
 		n := p.o.enqueue(s.thread, s.stream, true)
 		n.range_, n.writes = r[0], s.write || s.what == stepObserved
 		switch {
 		case s.what == stepObserved:
 			id := p.tell(n, hal.OpCall, hal.Operation{Stream: stream}, s.thread)
-			p.late = append(p.late, observed{n, id, r})
+			p.late = append(p.late, observed{node: n, id: id, writes: r})
 		case s.write:
 			p.tell(n, hal.OpFill, hal.Operation{Stream: stream, Writes: r}, s.thread)
 		default:
@@ -233,6 +249,8 @@ func (p *play) step(s step) {
 		if p.c.held == 0 {
 			p.c.table.sweep(p.c.floor)
 		}
+		p.observe()
+	case stepRan:
 		p.observe()
 	default:
 		p.hostStep(s)

@@ -56,7 +56,9 @@ func TestV1_reports_against_the_transitive_closure(t *testing.T) {
 		"threads":   {slices.Concat(enqueued, hostCalls), 3, true},
 		"future":    {slices.Concat(enqueued, []int{stepFutureWait, stepFutureWait, stepFutureRecord, stepSync, stepHost}), 1, true},
 		"lifetimes": {slices.Concat(enqueued, hostCalls, []int{stepClose, stepClose, stepTidy}), 2, true},
-		"observed":  {slices.Concat(enqueued, hostCalls, []int{stepObserved, stepObserved, stepTidy}), 2, false},
+		"hands in": {slices.Concat(enqueued, hostCalls, []int{stepHandsIn, stepHandsIn, stepHandsIn, stepFutureWait, stepFutureWait,
+			stepFutureRecord, stepClose, stepTidy, stepRan}), 3, true},
+		"observed": {slices.Concat(enqueued, hostCalls, []int{stepObserved, stepObserved, stepTidy}), 2, false},
 		"all": {slices.Concat(enqueued, hostCalls, []int{stepFutureWait, stepFutureRecord, stepClose, stepTidy,
 			stepObserved}), 3, false},
 	} {

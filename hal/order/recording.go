@@ -49,6 +49,8 @@ const (
 	storedToken // number is a token
 	storedNoWait
 	storedWhole // target is an operation that is kept as it is
+	// storedHandsIn is the same bit as storedNoWait, which only frees have.
+	storedHandsIn = storedNoWait
 )
 
 // recording is what a checker was called with, in order, so that another checker can be
@@ -177,7 +179,24 @@ func (r *recording) handled(op *hal.Operation) {
 	at.set(storedCached, op.Cached)
 	at.set(storedInOrder, op.InOrder)
 	at.set(storedInternal, op.Internal)
-	at.set(storedNoWait, op.NoWait)
+	at.set(storedNoWait, op.NoWait || op.HandsIn)
+}
+
+// handedIn adds a call of HandedIn.
+func (r *recording) handedIn(id uint32, reads, writes []hal.Range) {
+	n := len(reads) + len(writes)
+	at := r.add(n)
+	if at == nil {
+		return
+	}
+	at.what, at.id = uint8(toHandedIn), id
+	if n > math.MaxUint8 {
+		at.flags = storedWhole
+		r.whole = append(r.whole, hal.Operation{ID: id, Reads: reads, Writes: writes})
+		at.target = uint32(len(r.whole))
+		return
+	}
+	r.addRanges(at, reads, writes)
 }
 
 func (s *storedCall) set(flag storedFlags, on bool) {
@@ -212,6 +231,7 @@ type recordedKind uint8
 const (
 	toObserved recordedKind = iota
 	toObservedReads
+	toHandedIn
 	toSource
 	toRefilled
 	toOverwritten
@@ -281,7 +301,8 @@ func (r *recording) get(s *storedCall, call *recordedCall) {
 	}
 	op.Host, op.Cached = s.flags&storedHost != 0, s.flags&storedCached != 0
 	op.InOrder, op.Internal = s.flags&storedInOrder != 0, s.flags&storedInternal != 0
-	op.NoWait = s.flags&storedNoWait != 0
+	op.NoWait = s.flags&storedNoWait != 0 && op.Kind == hal.OpFreeMemory
+	op.HandsIn = s.flags&storedHandsIn != 0 && op.Kind != hal.OpFreeMemory
 }
 
 // replayThreads stand for the threads of a recording, by their numbers.

@@ -273,7 +273,8 @@ func (c *Checker) add(key pair, r Report, p piece) {
 // conflict reports two accesses of which that of e does not happen before that of o
 // by what the runtime guarantees.
 func (c *Checker) conflict(e *entry, o *info, earlierWrites, write, seen bool, p piece) {
-	if e.info.silent || o.silent || o.run != nil && e.info.run == o.run && !(e.seen || seen || c.comparing) {
+	if e.info.silent || o.silent || o.run != nil && e.info.run == o.run &&
+		!(e.seen || seen || e.info.handsIn || o.handsIn || c.comparing) {
 		return // what two nodes of a launch declare was compared when it was instantiated
 	}
 	category := Race
@@ -393,11 +394,12 @@ func lastWait(a, o *info) (found *waitNote, same bool) {
 }
 
 // firstRecord returns the first record behind a on its stream that is still
-// remembered.
-func firstRecord(a *info) *Note {
+// remembered, and was called before o, if that is not nil.
+func firstRecord(a, o *info) *Note {
 	l := a.timeline
 	for i := min(l.nrecord, uint(len(l.records))); i > 0; i-- {
-		if r := &l.records[(l.nrecord-i)%uint(len(l.records))]; r.own > a.seq {
+		r := &l.records[(l.nrecord-i)%uint(len(l.records))]
+		if r.own > a.seq && (o == nil || int32(r.note.ID-o.id) < 0) {
 			note := r.note
 			return &note
 		}
@@ -428,7 +430,7 @@ func reason(a, o *info, reused bool) Reason {
 		r.Why = HostThreads
 		return r
 	}
-	r.Record = firstRecord(a)
+	r.Record = firstRecord(a, o)
 	if o.timeline == nil {
 		r.Why = NotSynchronized
 		if o.clocks[strict].upTo(a.slot) > 0 {

@@ -180,6 +180,17 @@ func (s *Session) Take(finish bool) []Finding {
 	return found
 }
 
+// Awaited returns the streams of operations that have yet to hand in what they access: with their
+// work waited for, Take(true) need not count them as accessing all that they declared.
+//
+// Contract: V45.
+func (s *Session) Awaited() []*hal.Stream {
+	if f := s.now.Load(); f != nil {
+		return f.checker.Awaited()
+	}
+	return nil
+}
+
 // Found returns how many findings wait to be taken. Take may return more: refills,
 // and what operations held back did, are looked for there.
 func (s *Session) Found() int {
@@ -263,6 +274,10 @@ func (f *following) inspect() {
 		f.checker.Overwritten(id, source)
 		f.collect(nil)
 	}}
+	i.HandedIn = func(id uint32, reads, writes []hal.Range) {
+		f.checker.HandedIn(id, reads, writes)
+		f.collect(nil)
+	}
 	if observe && f.rt.Name() == "host" { // the host does not see the memory of other devices
 		i.Observed = func(id uint32, changed []hal.Range) {
 			f.checker.Observed(id, changed)

@@ -243,6 +243,51 @@ static PyObject *enqueue_losing(PyObject *self, PyObject *stream)
     return answer(api->enqueue(PyLong_AsLongLong(stream), &o));
 }
 
+/* A function that hands in one range, and the code of that. */
+static atomic_int code_of_hand_in = -1;
+
+static int hand_in_one(void *argument, char *text, size_t room)
+{
+    (void)text, (void)room;
+    atomic_store(&code_of_hand_in, api->hand_in(argument, 1));
+    return 0;
+}
+
+/* enqueue_handing_in(stream, flagged, start, bytes, offset, size): a function that may write to bytes from a
+ * start, and hands in size of them at an offset. */
+static PyObject *enqueue_handing_in(PyObject *self, PyObject *args)
+{
+    (void)self;
+    long long stream;
+    int flagged;
+    unsigned long long start, bytes, offset, size;
+    if (!PyArg_ParseTuple(args, "LpKKKK", &stream, &flagged, &start, &bytes, &offset, &size)) return NULL;
+    halstream_range *what = malloc(sizeof *what);
+    if (what == NULL) return PyErr_NoMemory();
+    *what = (halstream_range){start + offset, size, 0, 0, HALSTREAM_WRITE, 0};
+    halstream_range most = {start, bytes, 0, 0, HALSTREAM_WRITE, 0};
+    halstream_operation o = operation(hand_in_one, &shared);
+    o.argument = what;
+    o.release = free;
+    o.ranges = &most;
+    o.count = 1;
+    o.flags = flagged ? HALSTREAM_HANDS_IN : 0;
+    return answer(api->enqueue(stream, &o));
+}
+
+/* The code of the latest hand_in of such a function. */
+static PyObject *handed_in(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    return PyLong_FromLong(atomic_load(&code_of_hand_in));
+}
+
+static PyObject *hand_in(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    return answer(api->hand_in(NULL, 0));
+}
+
 static PyObject *device_failure(PyObject *self, PyObject *device)
 {
     (void)self;
@@ -372,6 +417,8 @@ static PyMethodDef methods[] = {
     {"open_gate", open_gate, METH_O, NULL}, {"new_gate", new_gate, METH_O, NULL},
     {"new_event", new_event, METH_O, NULL}, {"enqueue", enqueue, METH_VARARGS, NULL},
     {"enqueue_failing", enqueue_failing, METH_O, NULL}, {"enqueue_losing", enqueue_losing, METH_O, NULL},
+    {"enqueue_handing_in", enqueue_handing_in, METH_VARARGS, NULL}, {"handed_in", handed_in, METH_NOARGS, NULL},
+    {"hand_in", hand_in, METH_NOARGS, NULL},
     {"device_failure", device_failure, METH_O, NULL}, {"codes_of_lost", codes_of_lost, METH_VARARGS, NULL},
     {"host_access", host_access, METH_VARARGS, NULL},
     {"site_here", site_here, METH_NOARGS, NULL}, {"site_new", site_new, METH_VARARGS, NULL},

@@ -54,6 +54,28 @@ def test_C4_operations_of_one_place_with_different_names_are_two_findings(cases:
     assert sorted(f.first.operation for f in report) == ["aten::add", "aten::mul"]
 
 
+@pytest.mark.parametrize("handed", [(32, 0), (33, 1)])
+def test_C12_a_function_hands_in_what_it_accesses(cases: Any, block: hs.Array, handed: tuple[int, int]) -> None:
+    size, races = handed
+    a, b = two_streams()
+    with hs.sanitize(on="collect") as report:
+        assert cases.enqueue_handing_in(a._id, True, block.ptr, 64, 0, size) == (0, "")
+        assert cases.enqueue_handing_in(b._id, True, block.ptr, 64, 32, 32) == (0, "")
+        hs.synchronize(0, timeout=LIMIT)
+        assert cases.handed_in() == 0
+    assert len(report) == races, str(report)
+    assert [(found.start - block.ptr, found.nbytes) for found in report] == [(32, 1)][:races]
+
+
+def test_C12_only_a_function_with_the_flag_hands_in_while_it_runs(cases: Any, block: hs.Array) -> None:
+    code, text = cases.hand_in()
+    assert code == 2 and "HALSTREAM_HANDS_IN" in text
+    a, _ = two_streams()
+    assert cases.enqueue_handing_in(a._id, False, block.ptr, 64, 0, 8) == (0, "")
+    hs.synchronize(0, timeout=LIMIT)
+    assert cases.handed_in() == 2
+
+
 def test_C4_rows_are_exact(cases: Any, block: hs.Array) -> None:
     """Columns of one matrix, which touch no common byte, have nothing to do with each other."""
     a, b = two_streams()

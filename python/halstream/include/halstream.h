@@ -90,6 +90,11 @@ enum { HALSTREAM_EVENT_TIMING = 1, HALSTREAM_EVENT_BLOCKING_SYNC = 2, HALSTREAM_
  * waited for a lost one. Closing and freeing work. */
 enum { HALSTREAM_LOSES_DEVICE = 1 };
 
+/* Flag of an operation whose ranges are an upper bound: `run` hands in those that it accesses
+ * (hand_in). A sanitizer compares it with other operations when it has run, at the place that it was
+ * enqueued at. */
+enum { HALSTREAM_HANDS_IN = 2 };
+
 /* A function in stream order. The struct itself, the ranges and the name are copied as
  * far as they are needed; the caller may free them after the call. */
 typedef struct halstream_operation {
@@ -97,12 +102,12 @@ typedef struct halstream_operation {
     const char *name; /* in reports and errors, UTF-8, as "aten::addmm"; NULL: a native function */
     uint32_t site;    /* where the program made the call: of site_here or site_new. 0: the place of
                          this call, if somebody listens and the thread holds Python's lock */
-    uint32_t flags;   /* 0 or HALSTREAM_LOSES_DEVICE */
+    uint32_t flags;   /* of HALSTREAM_LOSES_DEVICE and HALSTREAM_HANDS_IN */
     const halstream_range *ranges;
     size_t count; /* of ranges */
     /* Runs once, on a thread of the runtime without Python's lock; where the stream captures,
      * once in each launch of the graph. It may call nothing
-     * here but gate_open, error_text and the functions for sites. It returns 0; any other
+     * here but gate_open, error_text, hand_in, listening and the functions for sites. It returns 0; any other
      * number is an error of the stream, with the text that it wrote (UTF-8, `room` bytes
      * with the final 0): the next synchronize or query of the stream, or the next
      * synchronize of an event recorded behind it or of the device, returns
@@ -230,6 +235,11 @@ typedef struct halstream_api {
     /* The innermost line of the program on Python's stack, with its lock held, as a site; 0 without.
      * It takes a part of the time of site_here, whose sites have the whole stack. */
     uint32_t (*line_here)(void);
+
+    /* For `run` of an operation with HALSTREAM_HANDS_IN, on the thread that it was called on: what it
+     * accesses of the ranges that it was enqueued with. Calls add up; with none it is all of them, and
+     * with a count of 0 nothing. Without a listener it need not be called. */
+    int (*hand_in)(const halstream_range *ranges, size_t count);
 } halstream_api;
 
 /* NULL if this library is older than the version that is asked for. */
