@@ -361,7 +361,7 @@ func (c *Capture) addChild(s *Stream, child *Graph) (*Node, error) {
 
 // addFunc adds a function of the program, which the graph keeps.
 func (c *Capture) addFunc(s *Stream, token uint64, a Accesses, site uint32) error {
-	n := Node{kind: driver.CallNode, token: token, reads: a.Reads, writes: a.Writes, site: site}
+	n := Node{kind: driver.CallNode, token: token, reads: a.Reads, writes: a.Writes, complete: a.Complete, site: site}
 	if len(a.Reads)+len(a.Writes) > 0 {
 		n.blocks = s.dev.rt.blocksOf(a.Reads, a.Writes)
 	}

@@ -92,6 +92,8 @@ type Accesses struct {
 	// Reached is memory that the function can reach without declaring it: where
 	// functions can be watched, what it changes there counts as written.
 	Reached []Range
+	// Complete says that it works on nothing else, also where it has named no range.
+	Complete bool
 }
 
 // Native enqueues a call of the C function at fn, void f(void *), with arg.
@@ -111,11 +113,11 @@ func (s *Stream) Native(t *Thread, fn, arg uint64, a Accesses) error {
 	}
 	if c := s.capture.Load(); c != nil {
 		return c.addNode(s, &Node{kind: driver.NativeNode, spec: &driver.GraphWork{Native: &driver.Native{Fn: fn, Arg: arg}},
-			reads: a.Reads, writes: a.Writes, blocks: s.dev.rt.blocksOf(a.Reads, a.Writes)})
+			reads: a.Reads, writes: a.Writes, complete: a.Complete, blocks: s.dev.rt.blocksOf(a.Reads, a.Writes)})
 	}
 	var id uint32
 	if s.listened() {
-		id = s.announce(&Operation{Kind: OpNative, Thread: t, Reads: a.Reads, Writes: a.Writes})
+		id = s.announce(&Operation{Kind: OpNative, Thread: t, Reads: a.Reads, Writes: a.Writes, Complete: a.Complete})
 	}
 	spec := driver.Native{Fn: fn, Arg: arg, Tag: id}
 	if id != 0 {
@@ -152,7 +154,7 @@ func (s *Stream) HostFuncOn(t *Thread, token uint64, a Accesses) error {
 	}
 	var id uint32
 	if s.listened() {
-		id = s.announce(&Operation{Kind: OpCall, Thread: t, Token: token, Reads: a.Reads, Writes: a.Writes})
+		id = s.announce(&Operation{Kind: OpCall, Thread: t, Token: token, Reads: a.Reads, Writes: a.Writes, Complete: a.Complete})
 	}
 	f := driver.HostFunc{Token: token, Sink: s, Tag: id}
 	if id != 0 {

@@ -40,14 +40,16 @@ type Node struct {
 	after  []*Node
 	reads  []Range
 	writes []Range
-	blocks []*Block
-	event  *Event
-	child  *Graph   // of a graph node
-	bodies []*Graph // of a node with a condition
-	stream *Stream  // that it was captured on
-	self   [1]*Node // the node, as the list of those that the next one comes after
 	// handsIn: reads and writes are an upper bound, see NativeFunc.
 	handsIn bool
+	// complete says that a function works on nothing but reads and writes.
+	complete bool
+	blocks   []*Block
+	event    *Event
+	child    *Graph   // of a graph node
+	bodies   []*Graph // of a node with a condition
+	stream   *Stream  // that it was captured on
+	self     [1]*Node // the node, as the list of those that the next one comes after
 }
 
 // forDriver returns what the driver gets, all but After and, of RecordNode and WaitNode, Event.
@@ -70,6 +72,9 @@ func (n *Node) Accesses() (reads, writes []Range) { return n.reads, n.writes }
 // HandsIn reports whether these are an upper bound in a launch: what the node accesses comes when
 // it has run (Inspector.HandedIn). A node of a body, which may run several times, hands in nothing.
 func (n *Node) HandsIn() bool { return n.handsIn }
+
+// Complete reports whether a function works on nothing but its Accesses.
+func (n *Node) Complete() bool { return n.complete }
 
 // Token returns the function of a call node, 0 for others.
 func (n *Node) Token() uint64 { return n.token }

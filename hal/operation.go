@@ -115,14 +115,16 @@ type Operation struct {
 	// Kind is what the operation does; [OpNone] where listeners are not notified.
 	Kind OperationKind
 	// Name is what the program calls the operation, "" where it has given no name.
-	Name    string
-	Stream  *Stream
-	Thread  *Thread
-	Event   *Event // record, wait, reset, and what the host does with events
-	Version uint64 // of the event: the one made by a record, or bound by a wait
-	Other   *Stream
-	Exec    *GraphExec // launch graph
-	Graph   *Graph     // end capture, instantiate, update executable: the graph
+	Name string
+	// Complete says that a function works on nothing but Reads and Writes.
+	Complete bool
+	Stream   *Stream
+	Thread   *Thread
+	Event    *Event // record, wait, reset, and what the host does with events
+	Version  uint64 // of the event: the one made by a record, or bound by a wait
+	Other    *Stream
+	Exec     *GraphExec // launch graph
+	Graph    *Graph     // end capture, instantiate, update executable: the graph
 	// Nodes are those of the graph. A launch graph runs them; NodeID gives their numbers, which follow that
 	// of the launch. NodeVersions are those of their events, in the order of the nodes.
 	Nodes        *NodeList

@@ -48,9 +48,14 @@ func StreamReaches(id int64, addr, n uint64) (yes int64, err error) {
 
 // accesses reads the text form of what a function works on: "r:address:size" for bytes
 // that it reads, w for those that it writes, o for those that it can reach, separated by
-// spaces. "r:address:size:pitch:count" are count pieces, pitch bytes from one to the next.
+// spaces. "r:address:size:pitch:count" are count pieces, pitch bytes from one to the next. "c" says that it works on
+// nothing else.
 func accesses(text string) (a hal.Accesses, err error) {
 	for _, part := range strings.Fields(text) {
+		if part == "c" {
+			a.Complete = true
+			continue
+		}
 		kind, rest, _ := strings.Cut(part, ":")
 		list := map[string]*[]hal.Range{"r": &a.Reads, "w": &a.Writes, "o": &a.Reached}[kind]
 		fields := strings.Split(rest, ":")

@@ -528,7 +528,7 @@ func (c *Checker) perform(s *timeline, t clocks, k kind, op *hal.Operation, p *p
 	in.stamp, in.clocks, in.ready = s.stamp, s.clocks, true
 	if k == function {
 		c.late.remember(in)
-		if len(op.Writes) == 0 && op.Name == "" { // an operator with a name declares all of its accesses
+		if len(op.Writes) == 0 && op.Name == "" && !op.Complete { // an operator with a name declares all of its accesses
 			s.noteUndeclared(in)
 		}
 	}
@@ -618,7 +618,7 @@ func (c *Checker) runNodes(s *timeline, t clocks, op *hal.Operation, base *info)
 			if i < op.Nodes.Len() {
 				c.late.remember(&in)
 			}
-			if _, writes := n.Accesses(); len(writes) == 0 {
+			if _, writes := n.Accesses(); len(writes) == 0 && !n.Complete() {
 				s.noteUndeclared(&in)
 			}
 		}

@@ -34,6 +34,24 @@ func TestV42_a_source_is_the_hosts_again_once_it_waited(t *testing.T) {
 	k.none()
 }
 
+// A function that works on nothing else than it declares cannot have changed the memory.
+func TestV42_a_function_that_declares_all_of_its_accesses_explains_nothing(t *testing.T) {
+	for name, function := range map[string]hal.Operation{
+		"none": {Kind: hal.OpCall, Complete: true},
+		"read": {Kind: hal.OpCall, Complete: true, Reads: is(500, 510)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := newKit(t)
+			s := k.free()
+			id := k.copyFrom(s, is(0, 100))
+			function.Stream = s
+			k.do(function)
+			k.overwritten(id, is(0, 100))
+			k.one(Refill, id, 0)
+		})
+	}
+}
+
 // launchFunction enqueues a graph with a function that declares nothing.
 func launchFunction(k *kit, s, _ *hal.Stream) {
 	g, err := k.rt.NewGraph(k.me)

@@ -43,7 +43,7 @@ type storedFlags uint8
 const (
 	storedHost storedFlags = 1 << iota
 	storedCached
-	storedInOrder
+	storedInOrder // of an allocation; of a function that it is complete
 	storedInternal
 	storedEvent // target is an event
 	storedToken // number is a token
@@ -177,7 +177,7 @@ func (r *recording) handled(op *hal.Operation) {
 	r.addRanges(at, op.Reads, op.Writes)
 	at.set(storedHost, op.Host)
 	at.set(storedCached, op.Cached)
-	at.set(storedInOrder, op.InOrder)
+	at.set(storedInOrder, op.InOrder || op.Complete)
 	at.set(storedInternal, op.Internal)
 	at.set(storedNoWait, op.NoWait || op.HandsIn)
 }
@@ -300,9 +300,14 @@ func (r *recording) get(s *storedCall, call *recordedCall) {
 		op.Name = r.names.list[s.name-1]
 	}
 	op.Host, op.Cached = s.flags&storedHost != 0, s.flags&storedCached != 0
-	op.InOrder, op.Internal = s.flags&storedInOrder != 0, s.flags&storedInternal != 0
+	op.Internal = s.flags&storedInternal != 0
 	op.NoWait = s.flags&storedNoWait != 0 && op.Kind == hal.OpFreeMemory
 	op.HandsIn = s.flags&storedHandsIn != 0 && op.Kind != hal.OpFreeMemory
+	if op.Kind == hal.OpAllocate {
+		op.InOrder = s.flags&storedInOrder != 0
+	} else {
+		op.Complete = s.flags&storedInOrder != 0
+	}
 }
 
 // replayThreads stand for the threads of a recording, by their numbers.

@@ -19,6 +19,8 @@ __all__ = ["Functions", "Unknown", "begin", "forget", "look", "name_of", "watche
 _KEPT = 1 << 16
 # Functions of unknown accesses that a report lists.
 _LISTED = 10
+# In an account: the function works on nothing else.
+_COMPLETE = "c"
 _BY_PAGES = "were seen by the pages of memory"
 _WRITES = "what it writes to its arrays is seen under a deterministic schedule only"
 _ADVICE = (
@@ -255,7 +257,7 @@ def look(
     if declared or isinstance(function, Declared):
         if counts is not None:
             counts._count(None, "")
-        return account, None
+        return f"{account} {_COMPLETE}", None
     reach = reach_of(function, args, kwargs)
     if counts is not None:
         given = reach if not account or reach.found else reach._replace(found=_GIVEN)
