@@ -245,6 +245,9 @@
 //     waits for the device outside the runtime, the device goes on.
 //   - X7: Under a deterministic schedule memory is overwritten when it is allocated:
 //     what an earlier run left there cannot hide that this one reads too early.
+//   - X21: A host device on real threads runs operations in the order of the calls while that
+//     is asked for, and keeps no log of them. It first waits a while for pending work; where
+//     some stays, and under a schedule, nothing changes.
 //   - X6: A schedule begins with no work pending; a text that names no schedule is
 //     refused. Other threads may call while the schedule changes. An exception that ends the
 //     block of a schedule is raised, also where the block has left work or a capture.

@@ -289,6 +289,50 @@ func (rt *Runtime) SetSchedule(t *Thread, text string, c driver.Caller) error {
 	return nil
 }
 
+// OrderCalls has a simulated device that is on real threads run operations in the order of the calls from now on, and
+// with on false puts it back on real threads where it was that. It first waits a while for work that is pending. Where some
+// stays, and under any other schedule nothing changes.
+//
+// # Errors: as for SetSchedule, but for ErrNotReady.
+//
+// Contract: X17.
+func (rt *Runtime) OrderCalls(t *Thread, on bool, c driver.Caller) error {
+	if err := t.checkCaller("set schedule"); err != nil {
+		return err
+	}
+	from, to := "parallel", driver.Unlogged
+	if !on {
+		from, to = to, from
+	}
+	if rt.sim == nil || rt.Schedule() != from {
+		return nil
+	}
+	rt.settle()
+	err := rt.SetSchedule(t, to, c)
+	if errors.Is(err, ErrNotReady) {
+		return nil
+	}
+	return err
+}
+
+// For how long a change of the schedule waits for pending work, and how often it looks.
+const (
+	settleLimit = time.Second
+	settleLook  = 200 * time.Microsecond
+)
+
+// settle waits until no work is pending, or what is pending waits for the program, or for a while.
+func (rt *Runtime) settle() {
+	waits, mark := false, uint64(0)
+	for end := time.Now().Add(settleLimit); rt.Pending() > 0 && time.Now().Before(end); time.Sleep(settleLook) {
+		quiet, now := rt.Quiet()
+		if quiet && waits && now == mark {
+			return
+		}
+		waits, mark = quiet, now
+	}
+}
+
 // Deterministic reports whether a deterministic schedule is in force, under which
 // the devices move only during calls.
 //

@@ -26,7 +26,7 @@ type watch struct {
 	before  []snapshot
 	all     bool
 	ids     uint32  // the number of operations when the function began
-	steps   int     // what had happened under the schedule by then
+	moves   int     // what had happened under the schedule by then
 	overlap bool    // another function was running
 	blocks  bool    // compare all memory of the devices
 	pages   bool    // see what the function touches by its pages
@@ -42,7 +42,7 @@ func (w *watch) begin() {
 	if !w.rt.Deterministic() {
 		return
 	}
-	w.ids, w.steps = w.rt.listeners.ids.Load(), len(w.rt.Run().Steps)
+	w.ids, w.moves = w.rt.listeners.ids.Load(), w.rt.Run().Moves
 	room := uint64(maxCompared)
 	var blocks []Range
 	if w.blocks {
@@ -65,7 +65,7 @@ func (w *watch) end() {
 	w.rt.watching.Add(-1)
 	before := w.before
 	w.before = nil
-	alone := w.rt.Deterministic() && !w.overlap && w.rt.listeners.ids.Load() == w.ids && len(w.rt.Run().Steps) == w.steps
+	alone := w.rt.Deterministic() && !w.overlap && w.rt.listeners.ids.Load() == w.ids && w.rt.Run().Moves == w.moves
 	var touched []Range
 	if w.pages {
 		touched = w.endPages(alone)

@@ -167,5 +167,5 @@ func ScheduleFingerprint() (digits string, err error) {
 
 // ScheduleSteps returns how many calls and operations the run has so far.
 func ScheduleSteps() (n int64, err error) {
-	return onRuntime(func(r *hal.Runtime) (int64, error) { return int64(len(r.Run().Steps)), nil })
+	return onRuntime(func(r *hal.Runtime) (int64, error) { return int64(r.Run().Moves), nil })
 }

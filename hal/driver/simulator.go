@@ -65,10 +65,17 @@ type Caller struct {
 	Asleep func() bool
 }
 
+// Unlogged is the text of the schedule that runs operations in the order of the calls, as fifo does, and keeps nothing of
+// what happens: for long runs that nobody replays.
+const Unlogged = "fifo unlogged"
+
 // Run is what happened under a deterministic schedule. Streams are numbered
 // from 1 in the order of their first operation, operations on each stream, and
 // calls, likewise.
 type Run struct {
+	// Moves is how many calls and operations there were.
+	Moves int
+	// Steps and Calls are empty under a schedule that keeps no log.
 	Steps []Step
 	Calls []Call
 }

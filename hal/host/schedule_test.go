@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -430,6 +431,74 @@ func TestX6_a_text_that_is_no_schedule_is_refused(t *testing.T) {
 	}
 	t.Setenv("HALSTREAM_STALL_S", "soon")
 	require.ErrorContains(t, k.rt.SetSchedule(k.me, "fifo", driver.Caller{}), "HALSTREAM_STALL_S")
+}
+
+func TestX21_operations_run_in_the_order_of_the_calls_while_that_is_asked_for(t *testing.T) {
+	k := under(t, "parallel", driver.Caller{})
+	order := func(on bool) string {
+		require.NoError(t, k.rt.OrderCalls(k.me, on, driver.Caller{}))
+		return k.rt.Schedule()
+	}
+	require.Equal(t, driver.Unlogged, order(true))
+	require.True(t, k.rt.Deterministic())
+	k.nops(k.a)
+	done, err := k.a.Query(k.me)
+	require.NoError(t, err)
+	require.True(t, done, "the operation ran at its call")
+	require.Equal(t, "parallel", order(false))
+
+	require.NoError(t, k.rt.SetSchedule(k.me, "latest", driver.Caller{}))
+	require.Equal(t, "latest", order(true), "a schedule that is in force stays")
+	require.Equal(t, "latest", order(false))
+
+	require.NoError(t, k.rt.SetSchedule(k.me, "parallel", driver.Caller{}))
+	gate, err := k.a.Gate(k.me)
+	require.NoError(t, err)
+	require.Equal(t, "parallel", order(true), "work is pending, and waits for the program")
+	gate.Open()
+	require.Equal(t, driver.Unlogged, order(true), "it ends meanwhile")
+	gate, err = k.a.Gate(k.me)
+	require.NoError(t, err)
+	require.Equal(t, driver.Unlogged, order(false))
+	gate.Open()
+	require.Equal(t, "parallel", order(false))
+}
+
+// grown returns how many bytes of the heap a function leaves behind.
+func grown(f func()) int64 {
+	heap := func() int64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	before := heap()
+	f()
+	return heap() - before
+}
+
+func TestX21_a_run_without_a_log_keeps_nothing_of_what_is_done(t *testing.T) {
+	k := under(t, driver.Unlogged, driver.Caller{})
+	const operations, streams = 200_000, 5_000
+	require.Less(t, grown(func() {
+		for range operations / 2 {
+			k.nops(k.a)
+			_, err := k.b.Query(k.me)
+			require.NoError(t, err)
+		}
+	}), int64(operations), "a byte for each operation")
+	require.Less(t, grown(func() {
+		for range streams {
+			s, err := k.dev.NewStream(k.me, hal.StreamOptions{NonBlocking: true})
+			require.NoError(t, err)
+			k.nops(s)
+			k.sync(s)
+			require.NoError(t, s.Close(k.me))
+		}
+	}), int64(streams*64), "64 bytes for each stream")
+	require.Empty(t, k.rt.Run().Steps)
+	require.Empty(t, k.rt.Run().Calls)
+	require.Greater(t, k.rt.Run().Moves, operations)
 }
 
 func TestX6_other_threads_may_call_while_the_schedule_changes(t *testing.T) {

@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"maps"
 	"time"
 
 	"halstream/hal/driver"
@@ -31,11 +32,14 @@ type deterministic struct {
 	byStream map[Stream]*streamRun
 	keys     uint32
 	ready    int // streams that the policy holds
-	steps    []driver.Step
-	calls    []driver.Call
+	moves    int // how many calls and operations there were
+	logged   bool
+	steps    []driver.Step     // with logged
+	calls    []driver.Call     // with logged
 	threads  map[uint64]uint32 // their numbers in the run
 	waits    map[uint64]fence  // what each thread waited for in its last call
 	queries  map[Stream]int    // queries in a row that found it pending while nothing ran
+	most     int               // how many streams are known when idle ones are forgotten, without a log
 
 	added string // kind of the operation that the present call enqueued
 
@@ -54,7 +58,8 @@ type streamRun struct {
 	s        Stream
 	number   uint32
 	base     uint64   // operations completed before the run
-	keys     []uint32 // the numbers of the calls that enqueued its operations
+	first    uint64   // how many operations of the run there were before those of keys
+	keys     []uint32 // the numbers of the calls that enqueued its operations, from the one at its head on
 	key      uint32   // that of the head operation, once it is ready
 	begun    uint64   // the number of the operation that began last, counted as Completed does
 	again    uint32   // how often operations have begun that had begun before
@@ -77,7 +82,7 @@ func (l *streamRun) passed(number uint32) bool {
 
 func newDeterministic(text string, o Options) (*deterministic, error) {
 	d := &deterministic{caller: o.Caller, clock: &virtual{}, stall: o.Stall, tick: o.Tick, stop: make(chan struct{}),
-		byStream: map[Stream]*streamRun{}, threads: map[uint64]uint32{}, waits: map[uint64]fence{}, queries: map[Stream]int{}}
+		byStream: map[Stream]*streamRun{}, logged: text != driver.Unlogged, most: keptIdle, threads: map[uint64]uint32{}, waits: map[uint64]fence{}, queries: map[Stream]int{}}
 	var err error
 	if d.policy, err = newPolicy(text, d); err != nil {
 		return nil, err
@@ -119,7 +124,9 @@ func (d *deterministic) Clock(Clock) Clock { return d.clock }
 func (d *deterministic) Parallel() bool { return false }
 
 // Run implements Scheduler.
-func (d *deterministic) Run() driver.Run { return driver.Run{Steps: d.steps, Calls: d.calls} }
+func (d *deterministic) Run() driver.Run {
+	return driver.Run{Moves: d.moves, Steps: d.steps, Calls: d.calls}
+}
 
 // Added implements Scheduler.
 func (d *deterministic) Added(s Stream, kind string) {
@@ -134,12 +141,27 @@ func (d *deterministic) Added(s Stream, kind string) {
 	}
 }
 
-// number gives a stream the next number; base of its operations are not of this run.
+// number gives a stream the next number; base of its operations are not of this run. Without a log
+// the number means nothing.
 func (d *deterministic) number(s Stream, base uint64) *streamRun {
 	l := &streamRun{s: s, number: uint32(len(d.streams)) + 1, base: base}
-	d.streams = append(d.streams, l)
+	if d.logged {
+		d.streams = append(d.streams, l)
+	} else if len(d.byStream) >= d.most {
+		d.forgetIdle()
+	}
 	d.byStream[s] = l
 	return l
+}
+
+// keptIdle is how many streams, and how many waits, are kept without a log before those are forgotten that are over.
+const keptIdle = 256
+
+// forgetIdle forgets what a long run without a log needs no more: streams without work, and waits that are over.
+func (d *deterministic) forgetIdle() {
+	maps.DeleteFunc(d.byStream, func(s Stream, _ *streamRun) bool { return s.State() == Idle })
+	maps.DeleteFunc(d.waits, func(_ uint64, at fence) bool { return at.on.Completed() >= at.seq })
+	d.most = max(keptIdle, 2*len(d.byStream))
 }
 
 // Numbered implements Scheduler.
@@ -152,7 +174,10 @@ func (d *deterministic) Numbered(s Stream) {
 // Ready implements Scheduler.
 func (d *deterministic) Ready(s Stream) {
 	l := d.byStream[s]
-	l.key = l.keys[s.Completed()-l.base]
+	done := s.Completed() - l.base
+	l.keys = l.keys[done-l.first:]
+	l.first = done
+	l.key = l.keys[0]
 	if l.begun == s.Completed()+1 {
 		l.begun = 0
 		l.again++
@@ -207,8 +232,8 @@ func (d *deterministic) Point(why Reason, s Stream, done func() bool, limit int6
 		d.queries[s]++
 	}
 	if d.dispatch(s, done, false, driver.Forever) && d.queries[s] > maxQueries {
-		steps := len(d.steps)
-		d.dispatch(s, func() bool { return len(d.steps) > steps }, true, driver.Forever)
+		moves := d.moves
+		d.dispatch(s, func() bool { return d.moves > moves }, true, driver.Forever)
 	}
 }
 

@@ -37,7 +37,10 @@ func (d *deterministic) run(l *streamRun) {
 	began := d.clock.now
 	d.advance(began + s.Head().Cost - l.spent)
 	o := s.Head() // another one if the stream was aborted while a timer fired
-	d.steps = append(d.steps, driver.Step{Stream: l.number, Op: l.head(), Tag: o.Tag})
+	d.moves++
+	if d.logged {
+		d.steps = append(d.steps, driver.Step{Stream: l.number, Op: l.head(), Tag: o.Tag})
+	}
 	l.begun = s.Completed() + 1
 	delete(d.queries, s)
 	f := &inFlight{s: s, seq: s.Completed() + 1, token: o.Token, began: time.Now()}

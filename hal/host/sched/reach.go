@@ -51,19 +51,9 @@ func (d *deterministic) needed(s Stream) *streamRun {
 // note records a call of the program, once for a wait that consists of slices, and
 // reports whether it is a later slice.
 func (d *deterministic) note(why Reason, s Stream, thread uint64, limit int64) bool {
-	number := d.threads[thread]
-	if number == 0 {
-		number = uint32(len(d.threads)) + 1
-		d.threads[thread] = number
-	}
-	c := driver.Call{Thread: number, Kind: why.String()}
-	if s != nil {
-		if l := d.byStream[s]; l != nil {
-			c.Stream = l.number
-		}
-	}
+	kind := why.String()
 	if why == Enqueued && d.added != "" {
-		c.Kind = d.added
+		kind = d.added
 	}
 	d.added = ""
 	if why == Blocked && s != nil { // nil: the wait is for something that is reached
@@ -75,10 +65,27 @@ func (d *deterministic) note(why Reason, s Stream, thread uint64, limit int64) b
 	} else {
 		delete(d.waits, thread)
 	}
-	d.calls = append(d.calls, c)
-	d.steps = append(d.steps, driver.Step{Call: uint32(len(d.calls))})
+	d.moves++
+	if d.logged {
+		d.log(kind, s, thread)
+	}
 	d.policy.called()
 	return false
+}
+
+// log keeps a call of the program.
+func (d *deterministic) log(kind string, s Stream, thread uint64) {
+	number := d.threads[thread]
+	if number == 0 {
+		number = uint32(len(d.threads)) + 1
+		d.threads[thread] = number
+	}
+	c := driver.Call{Thread: number, Kind: kind}
+	if l := d.byStream[s]; l != nil {
+		c.Stream = l.number
+	}
+	d.calls = append(d.calls, c)
+	d.steps = append(d.steps, driver.Step{Call: uint32(len(d.calls))})
 }
 
 // expire moves the time to the first pending timer and fires it. It reports
@@ -123,8 +130,8 @@ func (d *deterministic) runUnattended() {
 		case <-tick.C:
 		}
 		d.r.Lock()
-		quiet := len(d.steps) == seen && !d.dispatching && len(d.idle) == 0 && (d.ready > 0 || len(d.clock.timers) > 0)
-		seen = len(d.steps)
+		quiet := d.moves == seen && !d.dispatching && len(d.idle) == 0 && (d.ready > 0 || len(d.clock.timers) > 0)
+		seen = d.moves
 		d.r.Unlock()
 		if !quiet || !d.caller.Asleep() {
 			ticks = 0
@@ -135,7 +142,7 @@ func (d *deterministic) runUnattended() {
 		}
 		ticks = 0
 		d.r.Lock()
-		if len(d.steps) == seen && !d.dispatching {
+		if d.moves == seen && !d.dispatching {
 			d.unattended = true
 			d.dispatch(nil, nil, true, driver.Forever)
 			d.unattended = false

@@ -16,10 +16,13 @@ const (
 
 // newPolicy reads the text of a deterministic schedule:
 //
-//	fifo | earliest | latest | random SEED | pct SEED DEPTH STEPS | starve STREAM | holds S.N>X,...
+//	fifo | fifo unlogged | earliest | latest | random SEED | pct SEED DEPTH STEPS | starve STREAM | holds S.N>X,...
 //
 // where X is S.N, an operation, or hM, a call.
 func newPolicy(text string, d *deterministic) (policy, error) {
+	if text == driver.Unlogged {
+		return &fifo{}, nil
+	}
 	name, rest, _ := strings.Cut(text, " ")
 	fields := strings.Fields(rest)
 	numbers := make([]uint64, len(fields))
