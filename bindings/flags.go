@@ -55,6 +55,7 @@ const (
 const (
 	CheckObserve = 1 // compare memory around functions that do not declare what they write
 	CheckPages   = 2 // see accesses by the protection of pages
+	CheckInOrder = 4 // have the host device run operations in the order of the calls, unless a schedule is in force
 )
 
 // Release says what the release of a block of memory waits for.

@@ -15,13 +15,21 @@ var sanitizing *order.Session
 
 // sanitize begins the check that HALSTREAM_SANITIZE asks for.
 func sanitize(rt *hal.Runtime) error {
-	switch value := os.Getenv("HALSTREAM_SANITIZE"); value {
+	value := os.Getenv("HALSTREAM_SANITIZE")
+	switch value {
 	case "", "0":
 		return nil
-	case "1", "warn", "raise":
+	case "1", "warn", "raise", "threads":
 	default:
 		return driver.Errorf(driver.InvalidValue, "open backend",
-			"HALSTREAM_SANITIZE is %q; give 1, or 0 for nothing: a program in C has no check of pages", value)
+			"HALSTREAM_SANITIZE is %q; give 1, threads, or 0 for nothing: a program in C has no check of pages", value)
+	}
+	if value != "threads" && os.Getenv("HALSTREAM_RECORD") == "" { // a record is of real threads
+		t := hal.NewThread()
+		defer t.Retire()
+		if err := rt.OrderCalls(t, true, whoCalls(rt)); err != nil {
+			return err
+		}
 	}
 	sanitizing = order.NewSession(false)
 	useSites(rt)

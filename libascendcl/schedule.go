@@ -19,7 +19,12 @@ func schedule(rt *hal.Runtime) error {
 	}
 	t := hal.NewThread()
 	defer t.Retire()
-	return rt.SetSchedule(t, text, driver.Caller{Thread: threadNow, Stuck: stuck(rt)})
+	return rt.SetSchedule(t, text, whoCalls(rt))
+}
+
+// whoCalls returns how the host device finds out about calling threads.
+func whoCalls(rt *hal.Runtime) driver.Caller {
+	return driver.Caller{Thread: threadNow, Stuck: stuck(rt)}
 }
 
 // threadNow returns the calling thread's number, and whether it runs functions of streams.

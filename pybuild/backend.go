@@ -67,7 +67,9 @@ func backend() (*hal.Runtime, error) {
 			if err != nil {
 				return nil, err
 			}
-			adopt(opened)
+			if err := adopt(opened); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return rt, nil
@@ -80,13 +82,14 @@ func open(name string) (opened *hal.Runtime, err error) {
 }
 
 // adopt makes r the runtime that all calls use.
-func adopt(r *hal.Runtime) {
+func adopt(r *hal.Runtime) error {
 	rt = r
 	deterministic = r.Schedule() != "parallel"
-	followCheck(r)
+	err := followCheck(r)
 	python.Use(r)
 	watch(r)
 	useGraphs(r)
+	return err
 }
 
 // Backend returns the name of the backend in use.
@@ -135,14 +138,14 @@ func UseBackend(name, kept string, dry int64) (done int64, err error) {
 		_ = closeAs(nil, id) // the runtime that it belongs to ends
 	}
 	before := python.Current()
-	adopt(opened)
+	err = adopt(opened)
 	if before != nil {
 		for _, id := range slices.Concat(before.Legacy, before.PerThread) {
 			remove(id)
 		}
 		unlocked(before.Close)
 	}
-	return 1, nil
+	return 1, err
 }
 
 // unused returns why a runtime cannot be closed, nil if it can; so many streams of it

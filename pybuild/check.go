@@ -20,7 +20,7 @@ var checking *order.Session
 // CheckStart begins to look for accesses that nothing orders. The runtime need
 // not be open yet. Flag 1 asks for what functions write without saying so,
 // under deterministic schedules; flag 2 for accesses seen by the pages of memory of host
-// devices. Only one check can be on.
+// devices; flag 4 for operations in the order of the calls. Only one check can be on.
 func CheckStart(flags int64) (zero int64, err error) {
 	defer guard(&err)
 	if checking != nil {
@@ -30,11 +30,12 @@ func CheckStart(flags int64) (zero int64, err error) {
 		return 0, raise(err)
 	}
 	checking = order.NewSession(flags&bindings.CheckObserve != 0)
+	wantsOrder = flags&bindings.CheckInOrder != 0
 	python.AddStacks(1)
 	if rt != nil {
-		followCheck(rt)
+		err = followCheck(rt)
 	}
-	return 0, nil
+	return 0, err
 }
 
 // CheckStop ends the check; reports that were not taken are lost. Without a check it does
@@ -48,10 +49,12 @@ func CheckStop() (zero int64, err error) {
 	checking.Stop()
 	_ = hal.WatchPages(false)
 	checking, seen = nil, nil
+	wantsOrder = false
 	if python.AddStacks(-1); rt != nil {
 		python.FollowSites(rt)
+		err = orderCalls(rt)
 	}
-	return 0, nil
+	return 0, err
 }
 
 // CheckFlags changes the flags of the check that is on.
@@ -62,8 +65,12 @@ func CheckFlags(flags int64) (zero int64, err error) {
 			return 0, raise(err)
 		}
 		checking.Observe(flags&bindings.CheckObserve != 0)
+		wantsOrder = flags&bindings.CheckInOrder != 0
+		if rt != nil {
+			err = orderCalls(rt)
+		}
 	}
-	return 0, nil
+	return 0, err
 }
 
 // CheckUnwaited returns 1 if memory was accessed by operations that the calling thread has
@@ -90,11 +97,14 @@ func watchPages(flags int64) error {
 }
 
 // followCheck makes the check, if one is on, follow a runtime.
-func followCheck(r *hal.Runtime) {
+func followCheck(r *hal.Runtime) error {
 	python.FollowSites(r)
-	if checking != nil {
-		checking.Follow(r)
+	if checking == nil {
+		return nil
 	}
+	err := orderCalls(r)
+	checking.Follow(r)
+	return err
 }
 
 // CheckTake returns what was found since the last call: a list of findingRecord.
@@ -217,7 +227,7 @@ func findingRecordOf(f *order.Finding) findingRecord {
 		Category: string(f.Category), Pairs: pairs(f.Count), Range: records.Range(f.Range),
 		BlockKind: int(f.Kind), Block: records.Range(f.Block), BlockSite: f.BlockSite,
 		Why: string(f.Reason.Why), Memory: string(f.Reason.Memory), Devices: f.Reason.Devices,
-		First: accessRecordOf(f.First, f.FirstSize), Second: accessRecordOf(f.Second, f.SecondSize),
+		Schedule: f.Schedule, First: accessRecordOf(f.First, f.FirstSize), Second: accessRecordOf(f.Second, f.SecondSize),
 		Wait: (*noteRecord)(f.Reason.Wait), Record: (*noteRecord)(f.Reason.Record),
 	}
 }

@@ -158,8 +158,9 @@ type findingRecord struct {
 	Block     records.Range `json:"block"`      // that contains the range
 	BlockSite uint32        `json:"block_site"` // of its allocation, 0 where it is not known
 	Why       string        `json:"why"`
-	Memory    string        `json:"memory"`  // what was done to the life of the memory, or ""
-	Devices   bool          `json:"devices"` // the accesses are on different devices
+	Memory    string        `json:"memory"`   // what was done to the life of the memory, or ""
+	Devices   bool          `json:"devices"`  // the accesses are on different devices
+	Schedule  string        `json:"schedule"` // that was in force when it was found, or ""
 	First     accessRecord  `json:"first"`
 	Second    accessRecord  `json:"second"`
 	Wait      *noteRecord   `json:"wait"`

@@ -92,6 +92,7 @@ WANTED = {
     ("halstream.cupyx", "halstream.cupyx._memory"): _ARRAYS,
     ("halstream.cupyx", "halstream.cupyx._runtime"): _ARRAYS,
     ("halstream.pytest_plugin", "halstream._checks.formats"): _TOOL,
+    ("halstream.pytest_plugin", "halstream._checks.report"): _TOOL,
     ("halstream.pytest_plugin", "halstream._plugin.faults"): _TOOL,
     ("halstream.pytest_plugin", "halstream._plugin.files"): _TOOL,
     ("halstream.pytest_plugin", "halstream._plugin.item"): _TOOL,

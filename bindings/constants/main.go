@@ -58,7 +58,9 @@ func sections() []section {
 		}},
 		{"Bits of the flags that a check begins with.", "CHECK", []value{
 			{"OBSERVE", bindings.CheckObserve}, {"PAGES", bindings.CheckPages},
+			{"IN_ORDER", bindings.CheckInOrder},
 		}},
+		{"Schedules of the host device that Python names.", "SCHEDULE", []value{{"UNLOGGED", driver.Unlogged}}},
 		{"What the release of a block waits for.", "RELEASE", []value{
 			{"REUSABLE", bindings.ReleaseReusable}, {"IN_ORDER", bindings.ReleaseInOrder},
 			{"TRACKED", bindings.ReleaseTracked},

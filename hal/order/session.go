@@ -31,6 +31,8 @@ type Finding struct {
 	// FirstSize and SecondSize are the bytes that the operations move, 0 for
 	// operations that move none and those too old to be remembered.
 	FirstSize, SecondSize uint64
+	// Schedule is the text of the schedule that was in force when it was found, "" where a device has its own order.
+	Schedule string
 
 	of *following
 }
@@ -278,7 +280,7 @@ func (f *following) inspect() {
 		f.checker.HandedIn(id, reads, writes)
 		f.collect(nil)
 	}
-	if observe && f.rt.Name() == "host" { // the host does not see the memory of other devices
+	if observe && f.onHost() { // the host does not see the memory of other devices
 		i.Observed = func(id uint32, changed []hal.Range) {
 			f.checker.Observed(id, changed)
 			f.collect(nil)
@@ -367,10 +369,16 @@ func (f *following) collect(o *hal.Operation) {
 	for _, r := range f.checker.Take() {
 		found := Finding{Report: r, of: f}
 		found.Kind, found.Block = f.memory(r.Range.Start, o)
+		if f.onHost() {
+			found.Schedule = f.rt.Schedule()
+		}
 		f.session.add(found)
 	}
 	f.collected.Store(n)
 }
+
+// onHost reports whether the devices are simulated.
+func (f *following) onHost() bool { return f.rt.Name() == "host" }
 
 // memory returns the kind and the block of the memory at an address.
 func (f *following) memory(address uint64, o *hal.Operation) (hal.MemoryKind, hal.Range) {

@@ -74,6 +74,13 @@ class RealTorch:
         self.current: Callable[[], int] | None = None
         self._declare: Callable[[bool], None] | None = None
         self._sanitizing = False
+        #: Called when it begins or ends to work on them.
+        self.changed: Callable[[], None] = lambda: None
+
+    @property
+    def works(self) -> bool:
+        """Whether the real torch or the real Paddle does."""
+        return bool(self.dialect) or self.paddle
 
     def sanitizing(self, on: bool) -> None:
         """Have the host's accesses to pinned tensors declared while a sanitizer is on."""

@@ -12,7 +12,8 @@ ini key or a marker asks for them.
   at the end of the session whether those were all.
 - ``--stream-replay=TOKEN``: run each test under the schedule of a token. Where the program has changed since, its
   operations are found again by kind and source line, and a test that passes in their order is called fixed.
-- ``--stream-sanitize``: fail tests with unordered accesses.
+- ``--stream-sanitize``: fail tests with unordered accesses. The host device runs operations in the order of the calls
+  then; with ``--stream-sanitize=threads`` it stays on real threads.
 - ``--stream-strict``: also tests with functions of which it is not known what they touch.
 - ``--stream-pages``: also tests with accesses that nobody declares, seen by the pages of memory.
 - ``--stream-threads``: host threads take turns as the schedule says, under 50 schedules if no number is given.
@@ -60,6 +61,7 @@ from ._plugin.plan import (
     plan_of,
 )
 from ._plugin.remembered import Remembered
+from ._sites import real_torch
 
 __all__ = ["Plan", "Streams"]
 
@@ -84,6 +86,7 @@ _MARKER = (
 )
 
 
+_THREADS = "likewise, and leave the host device on real threads instead of the order of the calls"
 _TORCH = "run CUDA programs of the real torch on the host device, without a GPU (halstream.torch.redirect)"
 
 _GROUP = """schedules and checks of stream programs (halstream), for example
@@ -117,6 +120,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         if name in FLAGS:
             group.addoption(option, dest=dest, action="store_true", default=None, help=text)
             parser.addini(dest, text, type="bool", default=False)
+            if name == "sanitize":
+                # A name of its own: as an optional value argparse would also take the path of a test that follows.
+                group.addoption(f"{option}=threads", dest=dest, action="store_const", const="threads", help=_THREADS)
         else:
             metavar = "TOKEN" if name == "replay" else "N"
             # With a default for an option that is given without a value.
@@ -205,6 +211,8 @@ def pytest_report_header(config: pytest.Config) -> str | None:
     elif plan.schedules:
         parts.append(f"{plan.schedules} schedules, depth {plan.depth}, seed {plan.seed}")
     parts += [name for name in FLAGS if getattr(plan, name)]
+    if plan.sanitized and not plan.ordered:
+        parts.append("on real threads" if plan.real_threads or real_torch.works else "in the order of the calls")
     return "streams: " + ", ".join(parts) if parts else None
 
 
@@ -219,6 +227,11 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         ]
         if lines:
             _section(terminalreporter, title, lines)
+    plan = terminalreporter.config.stash[PLAN]
+    if plan.sanitized and not plan.ordered and real_torch.works:
+        from ._checks.report import ON_THREADS
+
+        _section(terminalreporter, "sanitizer of streams", [f"{ON_THREADS} --stream-schedules=1"])
     reports = [report for kind in terminalreporter.stats.values() for report in kind]
     if any(hasattr(report, "stream_suppressed") for report in reports):
         from ._plugin.sanitized import suppressions

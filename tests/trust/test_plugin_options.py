@@ -150,7 +150,7 @@ def test_a_wrong_ini_key_names_the_ini_file(run: Runner) -> None:
         ("schedules=0", "schedules is 0"),
         ("schedules='5'", "schedules must be a whole number"),
         ("depth=99", "depth is 99"),
-        ("sanitize=1", "sanitize must be True or False, not 1"),
+        ("sanitize=1", "sanitize must be True or False or 'threads', not 1"),
     ],
 )
 def test_wrong_markers_name_the_test(run: Runner, arguments: str, reason: str) -> None:

@@ -296,8 +296,8 @@ def test_V4_writes_of_functions_are_observed_under_a_schedule(backend: str) -> N
     assert "writes (observed, not declared)" in found.text
     with schedule("fifo"), hs.sanitize(observe=False):
         program()
-    with hs.sanitize():
-        program()  # on real threads nobody knows who changed it
+    with hs.sanitize(threads=True):
+        program()  # there nobody knows who changed it
 
 
 def test_V3_a_refill_of_pinned_memory_is_found(backend: str, hold: Callable[[Any], Any]) -> None:
@@ -346,7 +346,7 @@ def test_V6_a_function_before_the_copy_that_declares_no_writes_is_no_refill(
     def refill() -> None:
         staging.fill(7)
 
-    with hs.sanitize() as report:
+    with hs.sanitize(threads=True) as report:
         gate = hold(s)
         if how == "argument":
             s.call(type(staging).fill, staging, 7)

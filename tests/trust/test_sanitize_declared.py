@@ -121,7 +121,7 @@ def test_V21_even_and_odd_elements_do_not_conflict(backend: str) -> None:
             x = np.asarray(hs.zeros(64, np.float32))
             hs.synchronize(timeout=LIMIT)
             a.call(lambda v: v.fill(1), x[one], writes=[x[one]])
-            b.call(lambda v: v.fill(2), x[two], reads=[x[two]])
+            b.call(lambda v: v.sum(), x[two], reads=[x[two]])
             a.call(lambda v: None, x[one])
             a.synchronize(timeout=LIMIT)
             b.synchronize(timeout=LIMIT)
@@ -164,7 +164,7 @@ def test_V20_strict_raises_for_functions_of_unknown_accesses(backend: str) -> No
     _raise(lambda view: lambda: view.sum())
     with (
         pytest.raises(hs.UnorderedAccessError, match="is seen under a deterministic schedule only"),
-        hs.sanitize(strict=True),
+        hs.sanitize(strict=True, threads=True),
     ):
         k = Kit()
         k.a.call(k.view.sum)
@@ -176,7 +176,7 @@ def test_V20_strict_raises_for_functions_of_unknown_accesses(backend: str) -> No
 
 
 def test_strict_names_each_function_once(backend: str) -> None:
-    with hs.sanitize(on="collect") as report:
+    with hs.sanitize(on="collect", threads=True) as report:
         k = Kit()
         k.a.call(k.view.sum)
         first = report.functions.gaps()

@@ -157,6 +157,9 @@ class Finding(NamedTuple):
         The type of the object that `halstream.shared` stands for; '' for memory.
     number, check : int
         Its place among what was found by one check of the extension, and which check that was.
+    schedule : str
+        The schedule of the host device that was in force: ``parallel`` for real threads. '' on a device of
+        hardware.
     pairs : int
         How many pairs with these stacks there were; complete at the end of the `sanitize`.
     alike : tuple of Finding
@@ -184,6 +187,7 @@ class Finding(NamedTuple):
     number: int = -1
     check: int = 0
     alike: tuple[Finding, ...] = ()
+    schedule: str = ""
 
     @property
     def text(self) -> str:
@@ -350,6 +354,7 @@ def finding_of(record: FindingRecord, made: Made) -> Finding:
         record=_note(record["record"]),
         parameter=made.parameter(start, nbytes),
         shared=title_at(start),
+        schedule=record["schedule"],
     )
 
 

@@ -17,6 +17,7 @@ from .._native._constants import (
     OP_LAUNCH_GRAPH,
     OP_NATIVE,
     OP_WRITE_VALUE,
+    SCHEDULE_UNLOGGED,
     WHY_HOST_DID_NOT_SYNCHRONIZE,
     WHY_HOST_SYNCHRONIZED_BEFORE_IT_WAS_ENQUEUED,
     WHY_HOST_THREADS_WITHOUT_ORDER,
@@ -34,7 +35,13 @@ from . import source as _source
 from .finding import Access, Finding
 from .remedy import Remedy, remedy, stream_label
 
-__all__ = ["Report", "described", "reason", "text"]
+__all__ = ["ON_THREADS", "Report", "described", "how", "reason", "text"]
+
+#: What is not seen on real threads; an option that sees it follows.
+ON_THREADS = (
+    "on real threads it is not seen what functions write without declaring it, nor that memory is dropped which a "
+    "function holds that has not run yet; both are seen with"
+)
 
 # Frames of a stack that a report shows.
 _SHOWN = 6
@@ -212,6 +219,16 @@ def reason(f: Finding) -> str:
     return why
 
 
+def how(found: Iterable[Finding]) -> str:
+    """Return in which order operations ran when something was found, '' where a device has an order of its own."""
+    words = {"parallel": "on real threads", "fifo": _IN_ORDER, SCHEDULE_UNLOGGED: _IN_ORDER}
+    ways = dict.fromkeys(words.get(f.schedule, f"under the schedule {f.schedule}") for f in found if f.schedule)
+    return f"found {' and '.join(ways)}" if ways else ""
+
+
+_IN_ORDER = "in the order of the calls"
+
+
 def _call(access: Access) -> tuple[object, ...]:
     """Return what tells the calls of a program apart: a library may read one thing in several places.
 
@@ -361,7 +378,8 @@ class Report:
         found = self.all
         order: dict[Any, int] = {name[0]: i for i, name in enumerate(_NAMES)}
         parts = [f.text for f in sorted(found, key=lambda f: order[f.category])]
-        return "\n\n".join(filter(None, [f"halstream: {self.summary}", *parts, self.functions.text]))
+        head = ", ".join(filter(None, [f"halstream: {self.summary}", how(found)]))
+        return "\n\n".join(filter(None, [head, *parts, self.functions.text]))
 
     def _repr_html_(self) -> str:
         from .._notebook.objects import report

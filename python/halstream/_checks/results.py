@@ -14,7 +14,7 @@ from .edit import Edit, edits
 from .finding import Access, Finding
 from .nearby import sequence_of
 from .remedy import remedy
-from .report import described, reason
+from .report import described, how, reason
 
 __all__ = [
     "CALLER", "RULES", "Change", "Fix", "Place", "Result", "Rule", "failing_schedule", "left", "of_exception",
@@ -110,7 +110,7 @@ def of_finding(finding: Finding, test: str = "") -> Result:
         "rule": finding.category,
         "level": RULES[finding.category].level,
         "title": f"{described(finding, main)}; {reason(finding)}",
-        "text": finding.text,
+        "text": "\n  ".join(filter(None, [finding.text, how([finding])])),
         "place": _place(main, described(finding, main)),
         "others": [*_stack(main.frames[1:]), *_others(finding, other)],
         "fix": {

@@ -15,7 +15,7 @@ import os
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -24,7 +24,7 @@ from .._core import _hostfunc
 from .._core._exit import exit_with
 from .._core._hostaccess import host_access
 from .._errors import ForkError, InvalidValueError, UnorderedAccessError
-from .._native._constants import CHECK_OBSERVE, CHECK_PAGES
+from .._native._constants import CHECK_IN_ORDER, CHECK_OBSERVE, CHECK_PAGES
 from .._notes import add_note
 from .._records import CheckRecord, FindingRecord, decode
 from .._runtime import runtime
@@ -51,10 +51,11 @@ class UnorderedAccessWarning(UserWarning):
 class _Scope:
     """An open `sanitize`: it takes what is found while no later one is open."""
 
-    def __init__(self, rules: Iterable[Rule], observe: bool, pages: bool = False) -> None:
+    def __init__(self, rules: Iterable[Rule], observe: bool, pages: bool = False, threads: bool = False) -> None:
         self.rules = Rules(rules)
         self.observe = observe or pages
         self.pages = pages
+        self.threads = threads
         self.report = Report(collect, self.observe, pages, self.rules.used)
         self.watched: tuple[int, ...] = ()  # functions when it began; see _watched
 
@@ -104,11 +105,23 @@ def _host_order() -> Any:
     return importlib.import_module("halstream._checks.hostorder")
 
 
-def _flags(scopes: Iterable[_Scope]) -> int:
+def _flags(scopes: Sequence[_Scope]) -> int:
     flags = 0
     for scope in scopes:
         flags |= scope.observe * CHECK_OBSERVE | scope.pages * CHECK_PAGES
-    return flags
+    # A step of a model on the real torch or the real Paddle takes several times as long in order.
+    in_order = not (scopes[-1].threads or _sites.real_torch.works)
+    return flags | in_order * CHECK_IN_ORDER
+
+
+def refresh_order() -> None:
+    """Choose anew between real threads and the order of the calls: the real torch or Paddle works on streams now."""
+    with _lock:
+        if _scopes:
+            _native.check_flags(_flags(_scopes))
+
+
+_sites.real_torch.changed = refresh_order
 
 
 def _watched() -> tuple[int, ...]:
@@ -192,6 +205,12 @@ class sanitize(contextlib.ContextDecorator):
     pages : bool
         See, by their pages, all accesses to memory of host devices and to pinned
         memory that is allocated in the block, whoever makes them. Linux only.
+    threads : bool
+        Leave the host device on real threads. Otherwise it runs operations in the
+        order of the calls while this block is the one that began last: the reports
+        are the same in each run then, and more accesses are seen. It stays as it
+        is under a schedule, with the real torch or the real Paddle, and where
+        work is pending when the block begins and does not end.
 
     Returns
     -------
@@ -230,6 +249,7 @@ class sanitize(contextlib.ContextDecorator):
         observe: bool = True,
         strict: bool = False,
         pages: bool = False,
+        threads: bool = False,
     ) -> None:
         if on not in _MODES:
             raise InvalidValueError(f"on= is 'raise', 'warn' or 'collect', not {on!r}")
@@ -238,10 +258,11 @@ class sanitize(contextlib.ContextDecorator):
         self._observe = bool(observe)
         self._strict = bool(strict)
         self._pages = bool(pages)
+        self._threads = bool(threads)
         self._scope: _Scope | None = None
 
     def _recreate_cm(self) -> sanitize:
-        return sanitize(self._on, (), self._observe, self._strict, self._pages)._with(self._rules)
+        return sanitize(self._on, (), self._observe, self._strict, self._pages, self._threads)._with(self._rules)
 
     def _with(self, rules: list[Rule]) -> sanitize:
         self._rules = rules
@@ -250,7 +271,7 @@ class sanitize(contextlib.ContextDecorator):
     def __enter__(self) -> Report:
         if self._scope is not None:
             raise RuntimeError("this sanitize() was used already; make another one")
-        self._scope = _Scope(self._rules, self._observe, self._pages)
+        self._scope = _Scope(self._rules, self._observe, self._pages, self._threads)
         _open(self._scope)
         return self._scope.report
 
@@ -327,7 +348,8 @@ def prepare(value: str) -> Callable[[], None]:
     ``1``: what was found is on stderr at the end of the process. ``warn``: as
     warnings there. ``raise``: `UnorderedAccessError` from the next wait of the
     host, where the program can be looked at; what is found after the last one
-    is on stderr. With ``,pages`` behind it, as `sanitize` with `pages`. In each
+    is on stderr. ``threads`` and ``pages`` stand for ``1,threads`` and ``1,pages``: with
+    such words behind a mode it is `sanitize` with `threads` or `pages`. In each
     case a process whose own exit code is 0 ends with 66
     where there are races or refills, but for those whose exception it caught.
 
@@ -336,12 +358,14 @@ def prepare(value: str) -> Callable[[], None]:
     InvalidValueError
         For another value, or a damaged file of suppressions.
     """
-    mode, _, more = value.partition(",")
-    if mode not in ("1", "warn", "raise") or more not in ("", "pages"):
+    words = value.split(",")
+    mode = words.pop(0) if words[0] in ("1", "warn", "raise") else "1"
+    if not set(words) <= {"pages", "threads"} or len(set(words)) < len(words):
         raise InvalidValueError(
-            f"HALSTREAM_SANITIZE is {value!r}; give 1, warn, raise, or 0 for nothing; '1,pages' watches pages, too"
+            f"HALSTREAM_SANITIZE is {value!r}; give 1, warn, raise, or 0 for nothing; 'threads' or '1,threads' leaves "
+            "the host device on real threads, '1,pages' watches pages, too"
         )
-    return functools.partial(_begin, mode, _Scope(rules_of(None), True, bool(more)))
+    return functools.partial(_begin, mode, _Scope(rules_of(None), True, "pages" in words, "threads" in words))
 
 
 def _begin(value: str, scope: _Scope) -> None:

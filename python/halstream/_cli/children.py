@@ -43,6 +43,7 @@ class Options(NamedTuple):
     pages: bool = False  #: of the sanitizer: see accesses by the pages of memory
     sources: str = ""  #: a file of JSON with other sources by file, which are run in place of the files' own
     paddle: bool = False  #: give the real Paddle the host device first
+    real_threads: bool = False  #: the sanitizer leaves the device on real threads, in a run without a schedule
 
 
 class Children:

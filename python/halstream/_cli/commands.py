@@ -21,7 +21,7 @@ from . import programs as _programs
 from . import script as _script
 from .campaign import EXAMPLES, campaign
 from .checks import doctor, lint
-from .terminal import App, bars, fail, put, say
+from .terminal import App, Command, bars, fail, put, say
 
 __all__ = ["app"]
 
@@ -162,6 +162,10 @@ def trace(
 # -- run and replay -----------------------------------------------------------
 
 Sanitize = Annotated[bool, typer.Option("--sanitize", help="Find unordered accesses to the same bytes, too.")]
+_SANITIZE = (
+    "Find unordered accesses to the same bytes, too, with operations in the order of the calls; --sanitize=threads: on "
+    "real threads."
+)
 Strict = Annotated[
     bool, typer.Option("--strict", help="With --sanitize: report functions of which it is not known what they touch.")
 ]
@@ -178,7 +182,7 @@ Module = Annotated[bool, typer.Option("-m", help="SCRIPT is the name of a module
 Stalls = Annotated[bool, typer.Option("--stalls/--no-stalls", help="End waits that can never end, and say why.")]
 
 
-@app.command(context_settings=_SCRIPT, epilog=_EXAMPLES)
+@app.command(context_settings=_SCRIPT, epilog=_EXAMPLES, cls=Command)
 def run(
     script: Script,
     args: Args = None,
@@ -194,7 +198,8 @@ def run(
             "--threads", help="Let SCRIPT's threads run one at a time, in turns that the schedules choose (50)."
         ),
     ] = False,
-    sanitize: Sanitize = False,
+    sanitize: Annotated[bool, typer.Option("--sanitize", help=_SANITIZE)] = False,
+    on_threads: Annotated[bool, typer.Option("--sanitize-on-threads", hidden=True)] = False,
     strict: Strict = False,
     pages: Pages = False,
     torch: Torch = False,
@@ -231,13 +236,16 @@ def run(
     from . import applied as _applied
     from . import running as _running
 
+    sanitize = sanitize or on_threads
+    if on_threads and (schedules is not None or threads):
+        fail("--sanitize=threads is for a single run: schedules choose the order themselves")
     if not module and _programs.is_program(script):
         scripts_only = {"--threads": threads, "--strict": strict, "--pages": pages, "--torch": torch, "--leaks": leaks}
         scripts_only["--paddle"] = paddle
         for name in [name for name, given in (scripts_only | {"--report": report, "--fix": fix}).items() if given]:
             fail(f"{name} is for scripts in Python, and {script} is a compiled program; leave it out")
         if schedules is None:
-            raise typer.Exit(_programs.plain(script, args or (), sanitize=sanitize))
+            raise typer.Exit(_programs.plain(script, args or (), sanitize=sanitize, threads=on_threads))
         raise typer.Exit(_programs.explore(script, args or (), schedules, seed, timeout, sanitize=sanitize))
     _existing(script, module)
     for name in [name for name, given in (("--strict", strict), ("--pages", pages)) if given and not sanitize]:
@@ -259,7 +267,7 @@ def run(
         fail("--leaks is for a single run: leave out --schedules")
     if not timeout > 0:
         fail(f"timeout is {timeout}; give a number of seconds above 0")
-    options = _running.Options(sanitize, torch, timeout, module, strict, pages, paddle=paddle)
+    options = _running.Options(sanitize, torch, timeout, module, strict, pages, paddle=paddle, real_threads=on_threads)
     wanted = _running.SCHEDULES if schedules is None else schedules
     try:
         settings = Settings(wanted, depth, seed, shrink_runs, shrink_seconds, threads=threads)

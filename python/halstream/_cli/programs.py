@@ -35,8 +35,9 @@ def _command(path: str, args: Sequence[str]) -> list[str]:
     return [os.path.abspath(path), *args]
 
 
-def _settings(*, sanitize: bool, schedule: str = "") -> dict[str, str]:
-    return ({"HALSTREAM_SANITIZE": "1"} if sanitize else {}) | ({"HALSTREAM_SCHEDULE": schedule} if schedule else {})
+def _settings(*, sanitize: bool, schedule: str = "", threads: bool = False) -> dict[str, str]:
+    asked = {"HALSTREAM_SANITIZE": "threads" if threads else "1"} if sanitize else {}
+    return asked | ({"HALSTREAM_SCHEDULE": schedule} if schedule else {})
 
 
 def _code(returncode: int) -> int:
@@ -69,9 +70,10 @@ def recorded(path: str, args: Sequence[str], env: dict[str, str], **options: Any
         return done, json.loads(file.read_text()) if file.exists() else {}
 
 
-def plain(path: str, args: Sequence[str], *, sanitize: bool) -> int:
+def plain(path: str, args: Sequence[str], *, sanitize: bool, threads: bool) -> int:
     """Run a program once, on this process's terminal, and return the exit code for the command."""
-    return _code(subprocess.run(_command(path, args), env={**os.environ, **_settings(sanitize=sanitize)}).returncode)
+    env = {**os.environ, **_settings(sanitize=sanitize, threads=threads)}
+    return _code(subprocess.run(_command(path, args), env=env).returncode)
 
 
 def explore(path: str, args: Sequence[str], schedules: int, seed: int, timeout: float, *, sanitize: bool) -> int:

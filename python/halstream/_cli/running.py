@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from .._checks import nearby
+from .._checks.report import ON_THREADS
 from .._checks.results import Result, failing_schedule, of_exception, of_finding, under_schedule
 from .._checks.terminated import before_sigterm
 from .._errors import HalError, ScheduleError, UnorderedAccessError
@@ -21,13 +22,14 @@ from .._schedules.explain import explain, nondeterminism, sequence_of
 from .._schedules.replay import replay_changed
 from .._schedules.search import Explored, Found, Settings, search, worth_keeping
 from .._schedules.token import Token
-from .._sites import Frame
+from .._sites import Frame, real_torch
 from .._stalls import leaks as _leaks
 from .._traces.opening import at_opening
 from . import script as _script
 from .children import UNKNOWN, CannotRunError, Children, Options
 from .redirecting import plug_into_paddle, redirect_torch
 from .remembered import forget, recall, remember
+from .terminal import say
 
 if TYPE_CHECKING:
     from .._checks.report import Report
@@ -96,7 +98,8 @@ def plain(script: str, args: Sequence[str], options: Options, *, leaks: bool, in
 
             with contextlib.suppress(HalError):
                 end()
-            reports.append(stack.enter_context(sanitizer(on="raise", strict=options.strict, pages=options.pages)))
+            scope = sanitizer(on="raise", strict=options.strict, pages=options.pages, threads=options.real_threads)
+            reports.append(stack.enter_context(scope))
             before_sigterm(end)
 
     if options.sanitize or leaks:
@@ -109,6 +112,8 @@ def plain(script: str, args: Sequence[str], options: Options, *, leaks: bool, in
     with contextlib.nullcontext() if into is None else _assertions_of_functions(failed):
         outcome = _script.run(script, args, options.module)
         end()
+        if reports and real_torch.works:
+            say(f"{ON_THREADS} --schedules 1")
         code = outcome.code or int(found_something)
     if into is not None:
         into += failed

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
 import traceback
+from collections.abc import Iterator
 from typing import Any, NoReturn
 
 import typer
 from rich.console import Console
+from typer.core import TyperCommand
 
-__all__ = ["App", "bars", "fail", "put", "say"]
+__all__ = ["App", "Command", "bars", "fail", "put", "say"]
 
 
 class App(typer.Typer):
@@ -27,6 +30,24 @@ class App(typer.Typer):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             say(f"stdout cannot be written: {exc.strerror or exc}")
             raise SystemExit(1) from None
+
+
+class Command(TyperCommand):
+    """A command that takes ``--sanitize=threads`` besides the flag ``--sanitize``, which takes no value."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, list(self._words(args)))
+
+    def _words(self, args: list[str]) -> Iterator[str]:
+        """Yield the words with that one as a flag of its own, up to the script."""
+        valued = {name for one in self.params if not getattr(one, "is_flag", False) for name in one.opts}
+        words = iter(args)
+        for word in words:
+            yield "--sanitize-on-threads" if word == "--sanitize=threads" else word
+            if word in valued:
+                yield from itertools.islice(words, 1)
+            elif word == "--" or not word.startswith("-"):
+                yield from words
 
 
 def _of_printing(exc: OSError) -> bool:

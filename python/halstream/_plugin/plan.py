@@ -38,6 +38,7 @@ class Plan:
     prove: int = 0  #: run all orders that can make a difference, up to so many
     token: Token | None = None
     sanitize: bool = False
+    real_threads: bool = False  #: the sanitizer leaves the device on real threads
     strict: bool = False  #: sanitize, and fail for functions whose accesses are not known
     pages: bool = False  #: sanitize, and see by their pages the accesses that nobody declares
     leaks: bool = False
@@ -113,6 +114,8 @@ def plan_of(given: Mapping[str, Any], otherwise: Plan, source: str = "") -> Plan
     from .._schedules.token import Token
 
     values: dict[str, Any] = {name: given[name] for name in (*NUMBERS, *FLAGS) if name in given}
+    if values.get("sanitize") == "threads":
+        values |= {"sanitize": True, "real_threads": True}
     try:
         if "replay" in given:
             values["token"] = Token.parse(given["replay"])
@@ -127,7 +130,8 @@ def plan_of(given: Mapping[str, Any], otherwise: Plan, source: str = "") -> Plan
         _check_suppressions()
     for name in FLAGS:
         if not isinstance(values.get(name, False), bool):
-            raise pytest.UsageError(f"{source or 'streams'}: {name} must be True or False, not {values[name]!r}")
+            also = "" if name != "sanitize" else " or 'threads'"
+            raise pytest.UsageError(f"{source or 'streams'}: {name} must be True or False{also}, not {values[name]!r}")
     return plan
 
 

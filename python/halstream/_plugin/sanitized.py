@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from .._checks import nearby
+from .._checks.report import how
 from .._checks.results import of_finding
 from .._errors import NotSupportedError
 from .carryover import CARRY_OVER
@@ -36,7 +37,7 @@ def watched(runs: Runs, stack: contextlib.ExitStack) -> tuple[Callable[[], str],
     from .._checks.sanitize import sanitize
 
     test = runs.item.nodeid
-    scope = sanitize(on="collect", pages=runs.plan.pages)
+    scope = sanitize(on="collect", pages=runs.plan.pages, threads=runs.plan.real_threads or runs.plan.ordered)
     try:
         found = stack.enter_context(runs.item.config.stash[CARRY_OVER].scope(test, scope, runs.goes_on))
     except NotSupportedError as exc:
@@ -49,6 +50,7 @@ def watched(runs: Runs, stack: contextlib.ExitStack) -> tuple[Callable[[], str],
         findings = list(found)[seen:]
         seen += len(findings)
         texts = [finding.text for finding in findings]
+        texts += filter(None, [how(findings)])
         if runs.results_wanted:
             nearby.settle(found.all)
             runs.last.results = [of_finding(finding, test) for finding in found.all]

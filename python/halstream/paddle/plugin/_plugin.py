@@ -102,6 +102,7 @@ def _imported(paddle: ModuleType) -> None:
     """Patch Paddle and register the operators, right after it was imported."""
     _process.paddle = paddle
     _sites.real_torch.paddle = True
+    _sites.real_torch.changed()
     if device_type() not in paddle.device.get_all_custom_device_type():
         raise PluginError(f"Paddle {paddle.__version__} did not take the plug-in; GLOG_v=3 in the environment says why")
     patch()

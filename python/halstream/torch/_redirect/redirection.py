@@ -48,6 +48,7 @@ class Redirection:
         _sites.real_torch.dialect = ""
         _sites.real_torch.parameters = list
         _sites.real_torch.stands_for()
+        _sites.real_torch.changed()
         _process.redirection = None
 
     def __enter__(self) -> Redirection:
@@ -163,6 +164,7 @@ def redirect(*, instead_of_gpu: bool = False) -> Redirection:
     _sites.real_torch.dialect = "torch.cuda"
     _sites.real_torch.parameters = parameters.names
     _sites.real_torch.stands_for(*numbers.of(torch, module), module.runtime_stream)
+    _sites.real_torch.changed()
     accesses, modules = host_accesses.HostAccesses(torch, module), running.RunningModules(torch, module)
     passes = backward_order.BackwardOrder(torch, module)
 
