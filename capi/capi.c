@@ -472,7 +472,16 @@ static int api_host_access(uint64_t address, uint64_t bytes, uint32_t access)
 {
     if (access == 0 || access > (HALSTREAM_READ | HALSTREAM_WRITE))
         return api_refuse(HALSTREAM_INVALID_VALUE, "an access is to read (1), to write (2) or both (3)");
-    ENTER_GO(halstreamHostAccess(who, address, bytes, access));
+    int code = api_unusable();
+    if (code) return code;
+    if (halstream_self.native) return api_in_function();
+    int64_t who = api_enter();
+    code = halstreamHostAccess(who, address, bytes, access);
+    uint32_t unseen = who & WHO_HOLDS ? halstream_unseen : 0;
+    code = api_leave(who, code);
+    halstream_unseen = unseen;
+    if (unseen) halstream_look_quietly();
+    return code;
 }
 
 static uint64_t api_generation(void) { return __atomic_load_n(&halstream_generation, __ATOMIC_ACQUIRE); }

@@ -127,3 +127,18 @@ def test_what_a_handler_of_a_signal_raises_in_an_operator_arrives_behind_it(
     finally:
         signal.signal(signal.SIGUSR1, before)
     assert raised and x.tolist() == [1.0] * 64
+
+
+def test_the_event_behind_a_copy_is_waited_for_before_its_source_is_written_again(torch: Any) -> None:
+    """It is none until it is recorded, in the first turn of the loop, where a wait for it passes."""
+    pinned, x = torch.zeros(64).pin_memory(), torch.zeros(2, 64, device="cuda")
+    done = torch.cuda.Event()
+    torch.cuda.synchronize()
+    with hs.sanitize(on="collect") as report:
+        for step in range(2):
+            pinned.fill_(step)
+            x[step].copy_(pinned, non_blocking=True)
+            done.record()
+        torch.cuda.synchronize()
+    (found,) = report
+    assert found.fix == "done.synchronize()" and "not tried" not in found.text, found.text

@@ -99,7 +99,7 @@ def test_refilling_a_pinned_source_before_its_copy_is_done_is_reported(torch: An
 
     (found,) = _races(lambda: work(wait=False))
     assert (found.first.operation, found.first.write, found.second.kind) == ("aten::copy_", False, "host write")
-    assert found.fix == "s.synchronize()"
+    assert found.fix == "copied.synchronize()"
     assert not _races(lambda: work(wait=True))
 
 

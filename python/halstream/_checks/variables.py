@@ -404,7 +404,9 @@ def _key(value: Any, kind: int) -> Key | None:
         what, number = _sites.real_torch.number_of(value)
         if what == "stream":
             return _stream(number)
-        return event_key(_native.event_number(number)) if what == "event" else (what, number, 0) if what else None
+        if what == "event":
+            return event_key(_native.event_number(number) if number else 0)
+        return (what, number, 0) if what else None
     except Exception as error:  # it is closed, or not made completely
         _raise_again(error)
         return None

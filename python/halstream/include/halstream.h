@@ -206,7 +206,8 @@ typedef struct halstream_api {
     int (*memory_kind)(uint64_t address, int *kind /* 0 pageable, 1 pinned, 2 device */,
                        int32_t *device /* -1: of the host */);
 
-    /* Tells listeners what the host itself reads or writes. */
+    /* Tells listeners what the host itself reads or writes. With Python's lock held, it and site_here may run Python
+     * code: the caller holds no lock of its own for which that could wait. */
     int (*host_access)(uint64_t address, uint64_t bytes, uint32_t access);
 
     /* Places of the program. They are never freed; equal ones have one number. */

@@ -13,6 +13,8 @@ _CUDA = 1  # the type of device of a stream
 def of(torch: Any, module: Any) -> tuple[Callable[[type], bool], Callable[[Any], tuple[str, int]]]:
     """Return whether a class is one of such objects, and what an object is with its number, '' for none.
 
+    An event has the number 0 until it is recorded: waits for it are allowed, and pass.
+
     No code of the program runs for it: a subclass of the tensor, a subclass that gives the names of a stream another
     meaning, and modes, which follow what is done with tensors, may run some for Python's own names.
     """
@@ -34,7 +36,6 @@ def of(torch: Any, module: Any) -> tuple[Callable[[type], bool], Callable[[Any],
             if type_of(one) != _CUDA:
                 return "", 0
             return "stream", module.runtime_stream(device_of(one), stream_of(one))
-        number = event_of(one)
-        return ("event", number) if number else ("", 0)
+        return "event", event_of(one)
 
     return is_object, number_of
