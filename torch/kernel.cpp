@@ -36,6 +36,7 @@ class Call {
   void find_metadata();
   void resize_outs() const;
   void fill_stack();
+  void hand_in_later();
   c10::IValue for_cpu(size_t index);
   at::Tensor for_cpu(size_t index, const at::Tensor& tensor);
   void push_results(Stack& results);
@@ -53,6 +54,7 @@ class Call {
   std::shared_ptr<const Metadata> metadata_;
   TaskPointer task_ = new_task();
   Ranges ranges_;
+  size_t of_first_argument_ = 0;  // how many of the ranges
   uint64_t capture_ = 0;    // that the current stream takes part in
   bool listening_ = false;  // somebody needs the ranges and the place of the call
 };
@@ -214,13 +216,22 @@ void Call::fill_stack() {
   task_->op = &op_;
   stack.reserve(arguments_.size() + op_.returns.size());
   at::AutoDispatchBelowADInplaceOrView without_autograd;
-  for (size_t i = 0; i < arguments_.size(); i++) stack.push_back(for_cpu(i));
+  for (size_t i = 0; i < arguments_.size(); i++) {
+    stack.push_back(for_cpu(i));
+    if (i == 0) of_first_argument_ = ranges_.size();
+  }
   if (!op_.random) return;
   bool given = op_.generator >= 0 && arguments_[op_.generator].isGenerator();
   auto generator = given ? arguments_[op_.generator].toGenerator() : default_generator(device_);
   task_->random = true;
   if (capture_ != 0) task_->draw = draw_in_capture(capture_, generator);
   if (!task_->draw.seeds) task_->seed = draw_seed(generator);
+}
+
+// What the index names is known when the operator runs.
+void Call::hand_in_later() {
+  if (!listening_ || op_.indexing == Indexing::none || of_first_argument_ == 0) return;
+  task_->beside = std::make_unique<Ranges>(ranges_.begin() + of_first_argument_, ranges_.end());
 }
 
 at::Tensor Call::make_output(const Metadata::Output& output) {
@@ -299,6 +310,7 @@ void Call::wait_for_results(Stack& results) {
   host_waits(op_.name);
   auto stream = current_stream(device_);
   auto site = listening_ ? current_site() : 0;
+  hand_in_later();
   run_and_wait(stream, *task_, ranges_, site);
   static const auto* copy_of_result = [] {
     auto handle = c10::Dispatcher::singleton().findSchemaOrThrow("aten::copy_", "");
@@ -336,6 +348,7 @@ void Call::run(Stack& results) {
     return;
   }
   push_results(results);
+  hand_in_later();
   enqueue(current_stream(device_), std::move(task_), ranges_, current_site());
 }
 

@@ -2,7 +2,7 @@
 
 #include <ATen/core/enum_tag.h>
 
-#include <unordered_set>
+#include <unordered_map>
 
 namespace halstream_torch {
 
@@ -83,6 +83,27 @@ std::optional<c10::OperatorHandle> find_out_variant(const c10::OperatorHandle& h
   return std::nullopt;
 }
 
+Indexing indexing_of(const Operator& op) {
+  static const std::unordered_map<std::string, Indexing> reading{
+      {"aten::index", Indexing::lists},         {"aten::index_select", Indexing::slices},
+      {"aten::gather", Indexing::elements},     {"aten::take", Indexing::flat},
+      {"aten::embedding", Indexing::rows},      {"aten::_embedding_bag", Indexing::rows},
+      {"aten::_embedding_bag_forward_only", Indexing::rows},
+  };
+  static const std::unordered_map<std::string, Indexing> in_place{
+      {"aten::_index_put_impl_", Indexing::lists}, {"aten::index_put_", Indexing::lists},
+      {"aten::index_copy_", Indexing::slices},     {"aten::index_add_", Indexing::slices},
+      {"aten::index_fill_", Indexing::slices},     {"aten::index_reduce_", Indexing::slices},
+      {"aten::scatter_", Indexing::elements},      {"aten::scatter_add_", Indexing::elements},
+      {"aten::scatter_reduce_", Indexing::elements}, {"aten::put_", Indexing::flat},
+      {"aten::embedding_renorm_", Indexing::rows},   {"aten::masked_fill_", Indexing::mask},
+      {"aten::masked_scatter_", Indexing::mask},
+  };
+  const auto& names = !op.arguments.empty() && op.arguments[0].writes ? in_place : reading;
+  auto found = names.find(op.name);
+  return found == names.end() ? Indexing::none : found->second;
+}
+
 }  // namespace
 
 Operator::Operator(const c10::OperatorHandle& of) : handle(of) {
@@ -118,6 +139,7 @@ Operator::Operator(const c10::OperatorHandle& of) : handle(of) {
   needs_values = !only_tensors || handle.hasTag(at::Tag::dynamic_output_shape) ||
       handle.hasTag(at::Tag::data_dependent_output);
   indexes = name.find("index") != std::string::npos;
+  indexing = indexing_of(*this);
   takes_one_value = name == "aten::_assert_async";
   lengths_on_host = name == "aten::_pack_padded_sequence";
   needs_values = needs_values || lengths_on_host;

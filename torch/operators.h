@@ -15,6 +15,17 @@ namespace halstream_torch {
 
 using torch::jit::Stack;
 
+// How the index of an operator names parts of its first argument.
+enum class Indexing : uint8_t {
+  none,
+  lists,     // a tensor, or none, for each dimension, as in x[i, :, j]
+  slices,    // a list of places in one dimension
+  rows,      // a list of places in the first dimension
+  elements,  // one element for each element of the index, along one dimension
+  flat,      // elements by their place in the whole tensor
+  mask,      // the elements for which a mask is true
+};
+
 struct ArgumentFacts {
   enum class Kind : uint8_t { tensor, tensors, generator, device, number, other };
   Kind kind;
@@ -55,6 +66,8 @@ struct Operator {
   // Runs where the results have their memory already, and writes there.
   void (*direct)(Stack& arguments, c10::SmallVector<at::Tensor, 2>& results, uint64_t seed) = nullptr;
   mutable MetadataCache metadata;
+  // It accesses the parts of its first argument that an index names.
+  Indexing indexing = Indexing::none;
 };
 
 // Whether the operator's result is a view of an argument: it touches no data.

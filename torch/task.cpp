@@ -3,6 +3,7 @@
 #include "backlog.h"
 #include "forks.h"
 #include "host_accesses.h"
+#include "indexed.h"
 #include "kernel_memory.h"
 #include "private_pools.h"
 #include "sites.h"
@@ -63,12 +64,21 @@ void copy_results(const Task& task, const Stack& stack) {
   }
 }
 
+// Tells what an operator with an index accesses. Where that cannot be said, what it was enqueued with counts.
+void hand_in(const Task& task) {
+  if (!task.beside || core->listening() == 0) return;
+  auto ranges = *task.beside;
+  auto access = task.op->arguments[0].writes ? HALSTREAM_READ | HALSTREAM_WRITE : HALSTREAM_READ;
+  if (add_indexed(ranges, task.op->indexing, task.stack, access)) check(core->hand_in(ranges.data(), ranges.size()));
+}
+
 void run_checked(Task& task) {
   at::AutoDispatchBelowADInplaceOrView without_autograd;
   c10::AutoGradMode without_gradients(false);
   Stack again;  // kernels take the arguments from the stack, and other launches need them, too
   if (task.captured) again = task.stack;
   auto& stack = task.captured ? again : task.stack;
+  hand_in(task);
   run_kernel(task, stack);
   if (!task.waited_for) copy_results(task, stack);
 }
@@ -117,7 +127,7 @@ void enqueue(halstream_id stream, Task* task, const Ranges& ranges, uint32_t sit
   operation.size = sizeof operation;
   operation.name = task->op->name.c_str();
   operation.site = site;
-  operation.flags = HALSTREAM_LOSES_DEVICE;
+  operation.flags = HALSTREAM_LOSES_DEVICE | (task->beside ? HALSTREAM_HANDS_IN : 0);
   // Reports show the place of the forward call, so that the name has to say which of the two it is, and in which
   // module that call was made.
   std::string in_words;

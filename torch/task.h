@@ -21,6 +21,8 @@ struct Task {
   uint64_t seed = 0;
   CapturedDraw draw;      // where the seed is that of the replay
   bool captured = false;  // runs in each launch of a graph
+  // Of an operator with an index, which hands in what it accesses of its first argument: what else it accesses.
+  std::unique_ptr<Ranges> beside;
   // The caller waits: results and exceptions stay here.
   bool waited_for = false;
   std::exception_ptr failure;
