@@ -21,7 +21,8 @@
 //   - C8: A freed block can be allocated again on its own stream at once, and elsewhere
 //     after the work of its stream and of those that were recorded for it. The free is
 //     no access, unless the block was allocated in order: what its memory is allocated
-//     for next is compared with the work that still uses it.
+//     for next is compared with the work that still uses it, on whatever stream that is:
+//     neither the free nor the allocation comes between.
 //   - C9: A table of a newer version is not given out. Structs begin with their sizes:
 //     shorter ones than were ever valid are refused.
 //   - C10: A stream says in which capture it takes part. A native function that was

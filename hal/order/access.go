@@ -23,6 +23,7 @@ type info struct {
 	raced    bool      // is in a report
 	silent   bool      // the life of a cached block: in no report
 	audible  bool      // silent only towards what comes before it
+	waited   *clocks   // of the end of a cached block: work of other streams that the host waits for
 	handsIn  bool      // what it accesses comes when it has run
 	weight   int       // words of its clock that late counts for it
 	run      *graphRun // of the launch that it is a node of, nil for others
@@ -118,6 +119,26 @@ func (c *cell) freedBefore(o *info) bool {
 	return false
 }
 
+// doneBefore returns what had been done when the memory of the cell was given out again to o: what another
+// stream has freed, and what the stream that freed it had been waited for.
+func (c *cell) doneBefore(o *info) (done []clocks) {
+	for i := range c.writes {
+		switch f := c.writes[i].info; {
+		case f.kind != free:
+		case f.timeline != o.timeline:
+			done = append(done, f.clocks.with(f.stamp))
+		case f.waited != nil:
+			done = append(done, *f.waited)
+		}
+	}
+	return done
+}
+
+// isOver reports whether e is of the life of a block that is over, or is among what was done then.
+func (e *entry) isOver(done []clocks) bool {
+	return e.info.silent || slices.ContainsFunc(done, func(k clocks) bool { return k[strict].covers(e.stamp) })
+}
+
 // visit compares an access with those of a cell, reports the unordered pairs, and
 // replaces the accesses that it supersedes.
 func (c *Checker) visit(cl *cell, o *info, write, seen bool, r piece) {
@@ -128,13 +149,21 @@ func (c *Checker) visit(cl *cell, o *info, write, seen bool, r piece) {
 		cl.writes, cl.reads = cl.w[:0], cl.r[:0]
 		cl.reindex()
 	}
+	// The begin and the end of a cached block order nothing: who uses the memory next has to come after
+	// its former user, not after these.
+	life := o.silent && !o.audible
+	var done []clocks
+	if life && o.kind == allocate {
+		done = cl.doneBefore(o)
+	}
 	n := 0
 	for i := range cl.writes {
 		e := &cl.writes[i]
 		if o.after(e) {
-			if write || c.floor.covers(e.stamp) {
+			if c.floor.covers(e.stamp) || write && !life || life && e.isOver(done) {
 				continue
 			}
+			e.reused = e.reused || life && o.kind == allocate
 		} else if !o.apart(e) && (e.info.op != hal.OpCopy || !c.staging[strict].covers(e.stamp)) {
 			c.conflict(e, o, true, write, seen, r)
 			e.reused = e.reused || o.silent && o.kind == allocate
@@ -156,9 +185,11 @@ func (c *Checker) visit(cl *cell, o *info, write, seen bool, r piece) {
 	for i := range cl.reads {
 		e := &cl.reads[i]
 		if o.after(e) {
-			continue
-		}
-		if !o.apart(e) {
+			if !life || c.floor.covers(e.stamp) || e.isOver(done) {
+				continue
+			}
+			e.reused = e.reused || o.kind == allocate
+		} else if !o.apart(e) {
 			c.conflict(e, o, false, true, seen, r)
 			e.reused = e.reused || o.silent && o.kind == allocate
 		}

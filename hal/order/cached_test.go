@@ -80,3 +80,44 @@ func TestC8_a_recorded_stream_is_waited_for_before_cached_memory_is_used_again(t
 	k.none()
 	k.one(Race, used, k.write(own, is(0, 100)))
 }
+
+// The allocation orders nothing: who uses the memory on another stream has to come after its former user.
+func TestC8_memory_that_is_given_out_again_and_first_used_elsewhere_is_reported(t *testing.T) {
+	for name, wait := range map[string]bool{"missing": false, "made": true} {
+		t.Run(name, func(t *testing.T) {
+			k := newKit(t)
+			own, side := k.free(), k.free()
+			k.allocCached(own, is(0, 100))
+			k.write(own, is(0, 100))
+			k.sync(own)
+			used := k.read(own, is(0, 100))
+			k.freeCached(own, is(0, 100))
+			k.allocCached(own, is(0, 50))
+			if wait {
+				k.waitStream(side, own)
+			}
+			second := k.write(side, is(0, 50))
+			if wait {
+				k.none()
+				return
+			}
+			require.Equal(t, GivenOut, k.one(Race, used, second).Reason.Memory)
+		})
+	}
+}
+
+// What the host has waited for before the memory is given out comes before all uses of it.
+func TestC8_a_recorded_stream_is_waited_for_before_memory_is_used_elsewhere(t *testing.T) {
+	k := newKit(t)
+	own, recorded, side := k.free(), k.free(), k.free()
+	k.allocCached(own, is(0, 100))
+	k.write(own, is(0, 100))
+	k.waitStream(recorded, own)
+	k.read(recorded, is(0, 100))
+	k.host(hal.OpFreeMemory, k.me, hal.Operation{
+		Stream: k.legacy(), Writes: is(0, 100), Cached: true, Users: []*hal.Stream{own, recorded},
+	})
+	k.allocCached(own, is(0, 100))
+	k.write(side, is(0, 100))
+	k.none()
+}

@@ -1170,8 +1170,8 @@ func (c *Checker) freeCached(op *hal.Operation) {
 	if own.slot == 0 {
 		c.tick(own, clocks{})
 	}
-	in := &info{stamp: own.stamp, clocks: own.clocks, timeline: own, id: op.ID, kind: free, ready: true, silent: true}
-	g := gather{clocks: &in.clocks}
+	in := &info{stamp: own.stamp, timeline: own, id: op.ID, kind: free, ready: true, silent: true, waited: &clocks{}}
+	g := gather{clocks: in.waited}
 	for _, user := range op.Users[1:] {
 		s := c.timeline(user)
 		if c.held > 0 {
@@ -1181,6 +1181,9 @@ func (c *Checker) freeCached(op *hal.Operation) {
 		g.add(s.asOf(op.Seq))
 	}
 	g.addAll(own.dev.past) // of users that were closed
+	in.clocks = own.clocks
+	before := gather{clocks: &in.clocks}
+	before.addAll(*in.waited)
 	c.inTurn(turn{in: in, writes: op.Writes})
 }
 
