@@ -4,6 +4,8 @@
 #include "takeover.h"
 #include "tensors.h"
 
+#include "ATen/native/ResizeCommon.h"
+#include "ATen/native/TensorFactories.h"
 #include "ATen/native/transformers/attention.h"
 #include "ATen/ops/convolution.h"
 
@@ -31,12 +33,23 @@ void check_options(std::optional<c10::Layout> layout, std::optional<bool> pin_me
   TORCH_CHECK(!pin_memory.value_or(false), "Only dense CPU tensors can be pinned");
 }
 
+// Whether new memory is filled, by a kernel on the current stream: torch.use_deterministic_algorithms.
+bool fills_new_memory() {
+  auto& context = at::globalContext();
+  return context.deterministicAlgorithms() && context.deterministicFillUninitializedMemory();
+}
+
+at::Tensor filled_if_asked(at::Tensor tensor) {
+  if (fills_new_memory()) at::native::fill_empty_deterministic_(tensor);
+  return tensor;
+}
+
 at::Tensor empty_memory_format(
     c10::SymIntArrayRef sizes, std::optional<c10::ScalarType> dtype, std::optional<c10::Layout> layout,
     std::optional<c10::Device> device, std::optional<bool> pin_memory, std::optional<c10::MemoryFormat> format) {
   check_options(layout, pin_memory);
   DeviceScope scope(or_current(device));
-  return empty(C10_AS_INTARRAYREF_SLOW(sizes), or_default(dtype), format);
+  return filled_if_asked(empty(C10_AS_INTARRAYREF_SLOW(sizes), or_default(dtype), format));
 }
 
 at::Tensor empty_strided_symint(
@@ -44,16 +57,19 @@ at::Tensor empty_strided_symint(
     std::optional<c10::Layout> layout, std::optional<c10::Device> device, std::optional<bool> pin_memory) {
   check_options(layout, pin_memory);
   DeviceScope scope(or_current(device));
-  return empty_strided(C10_AS_INTARRAYREF_SLOW(sizes), C10_AS_INTARRAYREF_SLOW(strides), or_default(dtype));
+  return filled_if_asked(
+      empty_strided(C10_AS_INTARRAYREF_SLOW(sizes), C10_AS_INTARRAYREF_SLOW(strides), or_default(dtype)));
 }
 
 const at::Tensor& resize_(
     const at::Tensor& self, c10::SymIntArrayRef sizes, std::optional<c10::MemoryFormat> format) {
+  auto bytes_before = static_cast<int64_t>(self.storage().nbytes());
   resize(self, C10_AS_INTARRAYREF_SLOW(sizes));
   if (format) {
     TORCH_CHECK(*format != c10::MemoryFormat::Preserve, "Unsupported memory format", *format);
     self.unsafeGetTensorImpl()->empty_tensor_restride(*format);
   }
+  if (fills_new_memory()) at::native::fill_resize_deterministic_(self, bytes_before);
   return self;
 }
 
