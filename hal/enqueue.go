@@ -861,9 +861,7 @@ func (s *Stream) NativeFunc(t *Thread, f *NativeFunc) error {
 		id := s.announce(&Operation{Kind: OpNative, Name: f.Name, Site: f.Site, Thread: t, Reads: reads, Writes: writes,
 			HandsIn: in != nil})
 		spec.Tag = id
-		if watch := s.dev.rt.newWatch(id, writes, reads); watch != nil {
-			spec.Before, spec.After = watch.begin, watch.end
-		}
+		spec.Before, spec.After = s.dev.rt.newDeclaredWatch(id, reads, writes)
 		if in != nil {
 			call.report = s.dev.rt.handIn(in, id, &handedIn{reads, writes})
 		}

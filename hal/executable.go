@@ -824,7 +824,9 @@ func (l *launched) announceLaunch(t *Thread, x *GraphExec) {
 				run.Sink = nodeSink{l, w}
 			}
 		case driver.NativeNode:
-			if w := rt.newWideWatch(id, Accesses{Reads: n.reads, Writes: n.writes}); w != nil {
+			if n.spec.Native.Call != nil {
+				run.Before, run.After = rt.newDeclaredWatch(id, n.reads, n.writes)
+			} else if w := rt.newWideWatch(id, Accesses{Reads: n.reads, Writes: n.writes}); w != nil {
 				run.Before, run.After = w.onThread()
 			}
 			if n.handsIn && in != nil {

@@ -592,6 +592,20 @@ func (rt *Runtime) newWideWatch(id uint32, a Accesses) *watch {
 	return w
 }
 
+// newDeclaredWatch is newWatch for a function that declares all that it accesses. Where pages are watched
+// they are closed when it ends, so that others' accesses are seen, and what its threads touch is not taken for
+// that of another function.
+func (rt *Runtime) newDeclaredWatch(id uint32, reads, writes []Range) (before, after func()) {
+	w := rt.newWatch(id, writes, reads)
+	if w == nil {
+		return nil, nil
+	}
+	if w.pages, w.declares = rt.WatchesPages(), true; w.pages {
+		return w.onThread()
+	}
+	return w.begin, w.end
+}
+
 // comparableBlocks returns the blocks of device memory, the smallest ones first, as
 // far as they are at most room bytes together, and whether these are all.
 func (rt *Runtime) comparableBlocks(room uint64) (blocks []Range, all bool) {

@@ -31,6 +31,9 @@ type watch struct {
 	blocks  bool    // compare all memory of the devices
 	pages   bool    // see what the function touches by its pages
 	reads   []Range // declared
+	// declares says that the function declares all that it accesses: what it touches is no access,
+	// and no other function's either.
+	declares bool
 }
 
 // begin is called right before the function runs.
@@ -259,12 +262,15 @@ func UnseenBlocks() (sharing, unwatched int) {
 func isWatched(addr uint64) bool { return touch.Alias(addr) != addr }
 
 // watched reports whether what the function writes to r is seen by its pages.
-func (w *watch) watched(r Range) bool { return w.pages && isWatched(r.Start) }
+func (w *watch) watched(r Range) bool { return w.pages && !w.declares && isWatched(r.Start) }
 
 // endPages reports what the function read without declaring it, and returns what it wrote.
 // With compare nothing else can have changed the memory.
 func (w *watch) endPages(compare bool) (writes []Range) {
-	read, written, beside := touch.End(w.id, compare)
+	read, written, beside := touch.End(w.id, compare && !w.declares)
+	if w.declares {
+		return nil
+	}
 	declared := slices.Concat(w.reads, w.writes)
 	reads, writes := w.rt.known(read), w.rt.known(written)
 	touched := len(reads)+len(writes)+len(declared) > 0

@@ -77,7 +77,6 @@ class Race(NamedTuple):
 
 
 _VIEW = "torch does not see what the host does through a NumPy view"
-_OPEN = f"{_VIEW}; the copy before it leaves the page open to the host, in the order of the calls always"
 
 RACES: tuple[Race, ...] = (
     Race("comfyui_10697", "Comfy-Org/ComfyUI", 10697, "no wait"),
@@ -124,7 +123,7 @@ RACES: tuple[Race, ...] = (
     Race("pytorch_180666", "pytorch/pytorch", 180666, "early read"),
     Race("pytorch_86264", "pytorch/pytorch", 86264, "early read"),
     Race("vllm_31584", "vllm-project/vllm", 31584, "early read"),
-    Race("vllm_36013", "vllm-project/vllm", 36013, "early read", (), _OPEN),
+    Race("vllm_36013", "vllm-project/vllm", 36013, "early read", _BY_PAGES, _VIEW),
     Race("torchrec_3306", "meta-pytorch/torchrec", 3306, "cached stream"),
     Race("trl_7195_cached_stream", "huggingface/trl", 7195, "cached stream"),
     Race("pytorch_91096", "pytorch/pytorch", 91096, "resize_(0)"),

@@ -55,3 +55,58 @@ def test_V23_a_read_of_a_pinned_result_by_a_view_is_seen(program: Any) -> None:
         "False False []",
         "False True [('race', 'host read')]",
     ]
+
+
+GRAPH = """
+import halstream.torch.cuda_on_host
+import halstream as hs, torch
+
+with hs.sanitize(on="collect", pages=True) as report:
+    square, rows = torch.ones(1000, 1000, device="cuda"), torch.zeros(20, 4096, device="cuda")
+    first, second = torch.cuda.Stream(), torch.cuda.Stream()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for _ in range(10):
+            square @ square
+    torch.cuda.synchronize()
+    with torch.cuda.stream(first):
+        graph.replay()
+    with torch.cuda.stream(second):
+        for row in rows:
+            row.add_(1)  # while the nodes run
+    torch.cuda.synchronize()
+print(report.all)
+"""
+
+
+def test_V23_what_others_touch_is_no_access_of_a_node_that_runs(program: Any) -> None:
+    done = program(GRAPH)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "[]\n"
+
+
+COPY = """
+import halstream.torch.cuda_on_host
+import halstream as hs, torch
+from halstream.testing import schedule
+
+for wait in (True, False):
+    with schedule("fifo"), hs.sanitize(on="collect", pages=True) as report:
+        numbers = torch.full((1024,), 3, device="cuda")
+        back = torch.zeros(1024, dtype=torch.int64, pin_memory=True)
+        view = back.numpy()
+        torch.cuda.synchronize()
+        back.copy_(numbers, non_blocking=True)
+        copied = torch.cuda.current_stream().record_event()
+        (copied if wait else torch.cuda.Event()).synchronize()  # which lets the copy run
+        view.sum()
+        torch.cuda.synchronize()
+    print(wait, [(f.category, f.second.kind) for f in report])
+"""
+
+
+def test_V23_an_operator_closes_the_pages_that_it_has_opened(program: Any) -> None:
+    done = program(COPY)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["True []", "False [('race', 'host read')]"]
