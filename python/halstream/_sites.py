@@ -72,6 +72,8 @@ class RealTorch:
         self.number_of: Callable[[Any], tuple[str, int]] = _nothing
         #: Returns the number of the thread's current stream; None: there is none.
         self.current: Callable[[], int] | None = None
+        #: How many views of memory that streams copy from or to were handed out while a sanitizer was on.
+        self.views = 0
         self._declare: Callable[[bool], None] | None = None
         self._sanitizing = False
         #: Called when it begins or ends to work on them.

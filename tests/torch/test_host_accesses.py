@@ -32,9 +32,7 @@ READS: dict[str, Callable[[Any], Any]] = {
     "repr": repr,
     "tolist": lambda x: x.tolist(),
     "storage.tolist": lambda x: x.untyped_storage().tolist(),
-    "numpy()": lambda x: x.numpy(),
-    "numpy.asarray": _numpy("asarray"),
-    "numpy.from_dlpack": _numpy("from_dlpack"),
+    "another type for NumPy": lambda x: x.__array__("float64"),
     "clone": lambda x: x.clone(),
     "deepcopy": copy.deepcopy,
     "pickle": pickle.dumps,
@@ -75,6 +73,26 @@ def test_reading_a_copy_before_it_is_done_is_reported(torch: Any, name: str) -> 
     needs = "import torch; " if name in ("numpy.asarray", "numpy.from_dlpack") else ""  # `read` knows no `torch`
     assert found.fix == f"{needs}torch.cuda.default_stream().synchronize()"
     assert not _races(lambda: work(wait=True))
+
+
+VIEWS: dict[str, Callable[[Any], Any]] = {
+    "numpy()": lambda x: x.numpy(),
+    "numpy.asarray": _numpy("asarray"),
+    "numpy.from_dlpack": _numpy("from_dlpack"),
+}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_a_view_of_a_pending_copy_reads_nothing_and_is_counted(torch: Any, name: str) -> None:
+    x = torch.arange(4.0, device="cuda")
+    with hs.sanitize(on="collect") as report:
+        view = VIEWS[name](x.to("cpu", non_blocking=True))
+        torch.cuda.synchronize()
+        assert view.sum() == 6
+        VIEWS[name](torch.zeros(4))  # which no stream copies to
+    assert not report.all, str(report)
+    assert report.functions.views == 1
+    assert "1 view of memory that streams copy from or to was handed out" in report.functions.text
 
 
 def test_torch_save_of_a_pending_copy_is_reported(torch: Any) -> None:

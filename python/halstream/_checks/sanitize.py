@@ -126,7 +126,7 @@ _sites.real_torch.changed = refresh_order
 
 def _watched() -> tuple[int, ...]:
     """Return what was counted so far: see `Functions.compared` and the attributes behind it."""
-    return _seen.watched(decode(_native.check_stats()))
+    return *_seen.watched(decode(_native.check_stats())), _sites.real_torch.views
 
 
 def _counts() -> Functions | None:

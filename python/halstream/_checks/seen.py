@@ -79,11 +79,14 @@ class Functions:
         Blocks that were allocated while pages were watched: those that share a
         page with another one, where an access to one hides a later one to the other,
         and those in memory that a pool kept from before, of which no access is seen.
+    views : int
+        Views of memory that streams copy from or to, which the real torch handed to NumPy
+        and others: what the host does through them is seen by the pages of memory only.
     """
 
     def __init__(self, observe: bool = True, pages: bool = False) -> None:
         self.total = self.declared = self.seen = self.nothing = self.compared = self.partly = 0
-        self.paged = self.untouched = self.beside = self.unclaimed = self.sharing = self.hidden = 0
+        self.paged = self.untouched = self.beside = self.unclaimed = self.sharing = self.hidden = self.views = 0
         self._pages = pages
         self._observe = observe
         self._unknown: dict[Unknown, int] = {}
@@ -101,7 +104,8 @@ class Functions:
         return list(self._unwatched)
 
     def _watched(self, counts: Iterable[int]) -> None:
-        self.compared, self.partly, self.paged, self.untouched, self.beside, self.unclaimed, *blocks = counts
+        self.compared, self.partly, self.paged, self.untouched, self.beside, self.unclaimed, *blocks, views = counts
+        self.views = 0 if self._pages else views
         self.sharing, self.hidden = blocks if self._pages else (0, 0)
 
     def _count(self, reach: Reach | None, function: str) -> None:
@@ -144,9 +148,15 @@ class Functions:
             lines.append(f"  (and {len(gaps) - _LISTED} more)")
         return "\n".join([*lines, _ADVICE])
 
-    def _blocks(self) -> str:
-        """Return what is not seen of blocks by their pages."""
+    def _unseen(self) -> str:
+        """Return what is not seen of blocks by their pages, and of views without these."""
         parts = []
+        if self.views:
+            parts.append(
+                f"{_number(self.views, 'view')} of memory that streams copy from or to "
+                f"{'was' if self.views == 1 else 'were'} handed out, as by `Tensor.numpy`, and what the host does by "
+                "such a view is seen by the pages of memory only"
+            )
         if self.sharing:
             parts.append(
                 f"{self.sharing} blocks of memory share pages with others, and of accesses to one page that follow "
@@ -163,7 +173,7 @@ class Functions:
     def text(self) -> str:
         """What was seen and how, in a line, and a line for each function of unknown accesses; '' without functions."""
         if not self.total:
-            return f"seen: {blocks}" if (blocks := self._blocks()) else ""
+            return f"seen: {unseen}" if (unseen := self._unseen()) else ""
         unknown = sum(self._unknown.values())
         parts = [
             f"{n} {what}"
@@ -190,8 +200,8 @@ class Functions:
             lines[0] += f"; {self.beside} ran at the same time as others, and what these had touched may be missed"
         if self.unclaimed:
             lines[0] += f"; who made {self.unclaimed} accesses is not known"
-        if blocks := self._blocks():
-            lines[0] += f"; {blocks}"
+        if unseen := self._unseen():
+            lines[0] += f"; {unseen}"
         if unknown:
             lines += [f"  {one}" for one in self.unknown[:_LISTED]]
             if len(self._unknown) > _LISTED:

@@ -1,7 +1,8 @@
 """Reads by the host of tensors that streams copy from and to, while a sanitizer is on.
 
 CPU operators are looked at by the module. What reads a tensor's memory without an
-operator is replaced here.
+operator is replaced here. A view of it that is handed out reads nothing: what is done
+through it later is seen by the pages of memory, and else the views are counted.
 """
 
 from __future__ import annotations
@@ -10,13 +11,13 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from ... import _native
+from ... import _native, _sites
 from .patches import Patches
 
 __all__ = ["HostAccesses"]
 
-#: Methods of a tensor that read its memory, or hand it to something that will.
-_READERS = ("tolist", "numpy", "__array__", "__dlpack__")
+#: Methods of a tensor that hand out views of its memory.
+_VIEWS = ("numpy", "__dlpack__")
 
 _host_access = _native.raw("host_access")
 
@@ -40,8 +41,10 @@ class HostAccesses:
             self._patches.undo()
             return
         tensor = self._torch.Tensor
-        for name in _READERS:
-            self._patches.set(tensor, name, self._reading(getattr(tensor, name)))
+        self._patches.set(tensor, "tolist", self._reading(tensor.tolist))
+        for name in _VIEWS:
+            self._patches.set(tensor, name, self._viewing(getattr(tensor, name)))
+        self._patches.set(tensor, "__array__", self._converting(tensor.__array__))
         storage = self._torch.UntypedStorage
         for name in ("tolist", "_write_file"):
             self._patches.set(storage, name, self._reading(getattr(storage, name)))
@@ -61,19 +64,43 @@ class HostAccesses:
 
         return read
 
+    def _viewing(self, method: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(method)
+        def view(self_: Any, *args: Any, **kwargs: Any) -> Any:
+            if self._range(self_) is not None:
+                _sites.real_torch.views += 1
+            return method(self_, *args, **kwargs)
+
+        return view
+
+    def _converting(self, method: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(method)
+        def array(self_: Any, *args: Any, **kwargs: Any) -> Any:
+            made = method(self_, *args, **kwargs)  # by `numpy`
+            if made.ctypes.data != self_.data_ptr():
+                self._read(self_)  # another type was asked for: a copy
+            return made
+
+        return array
+
     def _read(self, value: Any) -> None:
         """Declare that the host reads a tensor or a storage, if streams may copy from or to it."""
+        where = self._range(value)
+        if where is not None:
+            _host_access(*where, 0)
+
+    def _range(self, value: Any) -> tuple[int, int] | None:
+        """Return the address and the size of a tensor or a storage that streams may copy from or to."""
         if value.device.type != "cpu":
-            return
+            return None
         if not isinstance(value, self._torch.Tensor):
             start, nbytes = value.data_ptr(), value.nbytes()
         elif value.layout is not self._torch.strided or not value.numel():
-            return
+            return None
         else:
             last = sum((n - 1) * step for n, step in zip(value.shape, value.stride(), strict=True))
             start, nbytes = value.data_ptr(), (last + 1) * value.element_size()
-        if nbytes and self._module.is_used_by_copies(start):
-            _host_access(start, nbytes, 0)
+        return (start, nbytes) if nbytes and self._module.is_used_by_copies(start) else None
 
 
 class _Archive:
