@@ -11,7 +11,7 @@ import halstream as hs
 import pytest
 from halstream._records import OperationRecord
 from halstream._schedules.execution import Execution, Failure
-from halstream._schedules.explain import explain, nondeterminism
+from halstream._schedules.explain import _View, explain, nondeterminism
 from halstream._schedules.matching import place_of
 from halstream._schedules.search import Found
 from halstream._schedules.shrink import Shrunk
@@ -139,6 +139,27 @@ def test_the_place_is_the_first_frame_outside_halstream() -> None:
     assert (place.file, place.line, place.function) == ("/else/where/app.py", 5, "run")
     assert place_of(stack_text((OWN, 1, "x"))) is None
     assert place_of("") is None
+
+
+def _step(operation: OperationRecord, frames: tuple[tuple[str, int, str], ...]) -> Any:
+    execution = Execution("fifo", "1.1#1", "", "", 7, Failure("AssertionError"), (operation,))
+    return _View(execution, lambda site: stack_text(*frames)).step("1.1")
+
+
+def test_an_operator_has_its_own_name() -> None:
+    add: OperationRecord = {**line(1, "native", writes=((4096, 262144),), site=1), "name": "aten::add_"}
+    step = _step(add, ((__file__, 1, "run"),))
+    assert step.what == "aten::add_ of 262144 bytes"
+
+
+@pytest.mark.parametrize(("package", "stream"), [("loader", "stream 1"), ("torch", "stream 1 (mine)")])
+def test_a_stream_of_a_library_does_not_get_the_name_of_the_object_that_the_program_calls(
+    tmp_path: Path, package: str, stream: str
+) -> None:
+    program, library = tmp_path / "app.py", tmp_path / "site-packages" / package / "module.py"
+    program.write_text("mine.wait(other)\n")
+    step = _step(line(1, "wait", site=1), ((str(library), 1, "wait"), (str(program), 1, "run")))
+    assert (step.stream, step.place) == (stream, (str(program), 1, "run"))
 
 
 def test_files_below_the_current_folder_are_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

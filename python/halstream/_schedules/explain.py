@@ -21,7 +21,7 @@ from .._native._constants import (
     OP_WAIT_STREAM,
 )
 from .._records import Range
-from .._sites import Frame
+from .._sites import Frame, outside, package, parse
 from .._traces import log as _log
 from .._traces import sequence as _sequence
 from .execution import Execution, item_words
@@ -33,6 +33,9 @@ from .token import Hold, parse_spec
 from .turns import parse_turns, split
 
 __all__ = ["explain", "nondeterminism", "sequence_of"]
+
+# Packages between a program and its streams; '' is Python's own library.
+_WRAPPERS = {"", "torch", "paddle"}
 
 # Lines that a timeline may have.
 _MOST = 12
@@ -210,7 +213,7 @@ class _View:
         if line is None:
             return Step(item, stream, "operation", None, (), ())
         place = self._place(line)
-        found = statement(place.file, place.line) if place else None
+        found = statement(place.file, place.line) if place and not self._in_library(line, place) else None
         if found is not None and not line.launch and (name := found.stream(line.kind)):
             stream = f"{stream} ({name})"
         return Step(item, stream, _what(line), place, line.reads, line.writes, line.node)
@@ -223,6 +226,11 @@ class _View:
             return Step(item, "host", what, self._place(line), (), ())
         kind = calls[number - 1].split(" ", 1)[1].rpartition(" ")[0] if number <= len(calls) else "call"
         return Step(item, "host", f"{kind} (call {number} of the run)", None, (), ())
+
+    def _in_library(self, line: _log.Line, place: Frame) -> bool:
+        """Return whether the program's call led to a library, which has streams of its own, and that to the call."""
+        frames = outside(parse(str(self._text(line.site))))
+        return any(package(frame.file) not in _WRAPPERS for frame in frames[: frames.index(place)])
 
     def _place(self, line: _log.Line) -> Frame | None:
         return place_of(str(self._text(line.site))) if line.site else None
@@ -330,7 +338,8 @@ def _what(line: _log.Line) -> str:
         return f"wait for {_log.other_name(line)}"
     if line.kind == OP_RECORD:
         return f"record of event {line.event}"
-    return f"{line.kind} of {size} bytes" if size else line.kind
+    what = line.name or line.kind
+    return f"{what} of {size} bytes" if size else what
 
 
 def _overlap(first: Iterable[Range], second: Sequence[Range]) -> bool:
