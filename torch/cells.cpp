@@ -89,7 +89,7 @@ std::vector<int64_t> last_dimensions(const at::Tensor& input, size_t count) {
   return dimensions;
 }
 
-at::ScalarType wide(const at::Tensor& input) {
+at::ScalarType wide_type(const at::Tensor& input) {
   auto type = input.scalar_type();
   return type == at::kHalf || type == at::kBFloat16 ? at::kFloat : type;
 }
@@ -100,8 +100,8 @@ at::ScalarType wide(const at::Tensor& input) {
 void rms_norm(Stack& stack, uint64_t) {
   auto input = tensor_at(stack, 0), weight = tensor_at(stack, 2);
   auto dimensions = last_dimensions(input, stack[1].toIntVector().size());
-  auto x = input.to(wide(input));
-  double eps = stack[3].isNone() ? (wide(input) == at::kDouble ? 2.220446049250313e-16 : 1.1920928955078125e-07)
+  auto x = input.to(wide_type(input));
+  double eps = stack[3].isNone() ? (wide_type(input) == at::kDouble ? 2.220446049250313e-16 : 1.1920928955078125e-07)
                                  : stack[3].toDouble();
   auto rstd = x.mul(x).mean(dimensions, /*keepdim=*/true).add(eps).rsqrt();
   auto output = x.mul(rstd);
@@ -115,8 +115,8 @@ void rms_norm_backward(Stack& stack, uint64_t) {
   auto shape = stack[2].toIntVector();
   auto mask = stack[5].toBoolList();
   auto dimensions = last_dimensions(input, shape.size());
-  auto grad = tensor_at(stack, 0).to(wide(input));
-  auto normal = input.to(wide(input)).mul(rstd);
+  auto grad = tensor_at(stack, 0).to(wide_type(input));
+  auto normal = input.to(wide_type(input)).mul(rstd);
   at::Tensor grad_input, grad_weight;
   if (mask[0]) {
     auto scaled = weight.defined() ? grad.mul(weight) : grad;

@@ -103,7 +103,7 @@ void foreach_add(Stack& arguments, Outputs& results, uint64_t) {
   }
 }
 
-const std::unordered_map<std::string, Direct>& table() {
+const std::unordered_map<std::string, Direct>& direct_functions() {
   static const auto* all = new std::unordered_map<std::string, Direct>{
       {"aten::native_dropout", &native_dropout},
       {"aten::native_dropout_backward", &native_dropout_backward},
@@ -121,8 +121,8 @@ const std::unordered_map<std::string, Direct>& table() {
 
 Direct direct_of(const c10::OperatorHandle& op) {
   const auto& overload = op.schema().overload_name();
-  auto found = table().find(overload.empty() ? op.schema().name() : op.schema().name() + "." + overload);
-  return found != table().end() ? found->second : nullptr;
+  auto found = direct_functions().find(overload.empty() ? op.schema().name() : op.schema().name() + "." + overload);
+  return found != direct_functions().end() ? found->second : nullptr;
 }
 
 }  // namespace halstream_torch

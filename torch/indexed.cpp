@@ -14,7 +14,7 @@ namespace halstream_torch {
 namespace {
 
 // Of more pieces an operator counts as accessing all of its argument: comparing them would take longer than it does.
-constexpr size_t most_pieces = 1 << 16;
+constexpr size_t most_indexed_pieces = 1 << 16;
 
 struct Outside {};
 
@@ -146,7 +146,7 @@ bool add_indexed(Ranges& ranges, Indexing indexing, const Stack& arguments, uint
           ranges.back().start + ranges.back().bytes == range.start;
       if (continues) {
         ranges.back().bytes += range.bytes;
-      } else if (ranges.size() - first == most_pieces) {
+      } else if (ranges.size() - first == most_indexed_pieces) {
         ranges.resize(first);
         return false;
       } else {

@@ -169,7 +169,7 @@ void Call::resize_outs() const {
       const auto& tensor = arguments_[index].toTensor();
       const auto& wanted = metadata_->outputs[output];
       if (tensor.defined() && wanted.defined && tensor.sizes() != at::IntArrayRef(wanted.sizes)) {
-        resize(tensor, wanted.sizes);
+        resize_tensor(tensor, wanted.sizes);
       }
     }
     auto length = metadata_->lengths[r];

@@ -214,17 +214,17 @@ PyObject* without_arguments(PyObject*, PyObject*) {
 }
 
 // Read and written with the GIL.
-PyObject* memory_observer = nullptr;
+PyObject* python_memory_observer = nullptr;
 
 void tell_of_memory(bool allocated, DeviceIndex device, void* address, size_t bytes, halstream_id stream) {
   if (!Py_IsInitialized()) return;
   uint64_t handle = 0;
   if (stream != default_stream(device)) core->stream_handle(stream, &handle);
   auto state = PyGILState_Ensure();
-  if (memory_observer != nullptr) {
+  if (python_memory_observer != nullptr) {
     PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
     PyErr_Fetch(&type, &value, &traceback);  // a tensor may be freed while an exception travels
-    PyObject* observer = memory_observer;
+    PyObject* observer = python_memory_observer;
     Py_INCREF(observer);
     PyObject* result = PyObject_CallFunction(
         observer, "OiKKK", allocated ? Py_True : Py_False, static_cast<int>(device),
@@ -241,8 +241,8 @@ void tell_of_memory(bool allocated, DeviceIndex device, void* address, size_t by
 PyObject* set_memory_observer(PyObject*, PyObject* observer) {
   bool on = observer != Py_None;
   if (on) Py_INCREF(observer);
-  PyObject* before = memory_observer;
-  memory_observer = on ? observer : nullptr;
+  PyObject* before = python_memory_observer;
+  python_memory_observer = on ? observer : nullptr;
   observe_memory(on ? &tell_of_memory : nullptr);
   Py_XDECREF(before);
   Py_RETURN_NONE;

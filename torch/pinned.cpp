@@ -182,7 +182,7 @@ void free_pinned(void* context) {
   return_block(block);
 }
 
-size_t rounded(size_t bytes) {
+size_t rounded_to_power(size_t bytes) {
   size_t power = 512;
   while (power < bytes && power != 0) power *= 2;
   return power != 0 ? power : bytes;
@@ -238,8 +238,8 @@ class PinnedAllocator final : public c10::Allocator {
     if (core->listening() != 0) {
       block = new_block(bytes);
     } else {
-      block = cache().take(rounded(bytes));
-      if (block == nullptr) block = new_block(rounded(bytes));
+      block = cache().take(rounded_to_power(bytes));
+      if (block == nullptr) block = new_block(rounded_to_power(bytes));
     }
     count_use(block->bytes);
     return {block->address, block, &free_pinned, cpu};

@@ -86,7 +86,7 @@ void set_outcome(Outcome& outcome, std::string error) {
   outcome.error = std::move(error);
 }
 
-int run(void* argument, char* text, size_t room) {
+int run_carried(void* argument, char* text, size_t room) {
   auto& carried = *static_cast<Carried*>(argument);
   auto began = std::chrono::steady_clock::now();
   std::vector<WorkPointer> sent;
@@ -111,7 +111,7 @@ int run(void* argument, char* text, size_t room) {
   return failed ? 1 : 0;
 }
 
-void release(void* argument) { delete static_cast<Carried*>(argument); }
+void release_carried(void* argument) { delete static_cast<Carried*>(argument); }
 
 // The name that a profile has for a collective: that of NCCL's backend.
 std::string profiled_name(c10d::OpType type) {
@@ -299,9 +299,9 @@ WorkPointer Communication::enqueue(Launch what, std::vector<Step> steps, uint64_
   operation.site = listening ? current_site() : 0;
   operation.ranges = ranges.data();
   operation.count = ranges.size();
-  operation.run = &run;
+  operation.run = &run_carried;
   operation.argument = carried.get();
-  operation.release = &release;
+  operation.release = &release_carried;
   check(core->enqueue(stream, &operation));
   carried.release();
   work->launched(stream, outcome);

@@ -104,7 +104,7 @@ namespace {
 
 using at::Tensor;
 using c10::Scalar;
-using Tensors = std::tuple<Tensor, Tensor>;
+using TwoTensors = std::tuple<Tensor, Tensor>;
 
 using Unary = Tensor(const Tensor&);
 using UnaryInPlace = Tensor&(Tensor&);
@@ -119,7 +119,7 @@ c10::KernelFunction kernel(Function* function) {
   return c10::KernelFunction::makeFromUnboxedRuntimeFunction(function);
 }
 
-const std::unordered_map<std::string, c10::KernelFunction>& table() {
+const std::unordered_map<std::string, c10::KernelFunction>& meta_kernels() {
   static const auto* all = new std::unordered_map<std::string, c10::KernelFunction>{
       {"aten::neg", kernel<Unary>(at::meta::neg)},
       {"aten::neg_", kernel<UnaryInPlace>(at::meta::neg_)},
@@ -267,8 +267,8 @@ const std::unordered_map<std::string, c10::KernelFunction>& table() {
       {"aten::amin", kernel<Tensor(const Tensor&, at::IntArrayRef, bool)>(at::meta::amin)},
       {"aten::argmax", kernel<Tensor(const Tensor&, std::optional<int64_t>, bool)>(at::meta::argmax)},
       {"aten::argmin", kernel<Tensor(const Tensor&, std::optional<int64_t>, bool)>(at::meta::argmin)},
-      {"aten::max.dim", kernel<Tensors(const Tensor&, int64_t, bool)>(at::meta::max)},
-      {"aten::min.dim", kernel<Tensors(const Tensor&, int64_t, bool)>(at::meta::min)},
+      {"aten::max.dim", kernel<TwoTensors(const Tensor&, int64_t, bool)>(at::meta::max)},
+      {"aten::min.dim", kernel<TwoTensors(const Tensor&, int64_t, bool)>(at::meta::min)},
       {"aten::cumsum", kernel<Tensor(const Tensor&, int64_t, std::optional<at::ScalarType>)>(at::meta::cumsum)},
       {"aten::cumsum_", kernel<Tensor&(Tensor&, int64_t, std::optional<at::ScalarType>)>(at::meta::cumsum_)},
       {"aten::linalg_vector_norm",
@@ -281,7 +281,7 @@ const std::unordered_map<std::string, c10::KernelFunction>& table() {
       {"aten::_log_softmax_backward_data",
        kernel<Tensor(const Tensor&, const Tensor&, int64_t, at::ScalarType)>(at::meta::_log_softmax_backward_data)},
       {"aten::nll_loss_forward",
-       kernel<Tensors(const Tensor&, const Tensor&, const std::optional<Tensor>&, int64_t,
+       kernel<TwoTensors(const Tensor&, const Tensor&, const std::optional<Tensor>&, int64_t,
               int64_t)>(at::meta::nll_loss_forward)},
       {"aten::nll_loss_backward",
        kernel<Tensor(const Tensor&, const Tensor&, const Tensor&, const std::optional<Tensor>&, int64_t,
@@ -301,8 +301,8 @@ const std::unordered_map<std::string, c10::KernelFunction>& table() {
       {"aten::tril_", kernel<Tensor&(Tensor&, int64_t)>(at::meta::tril_)},
       {"aten::triu", kernel<Tensor(const Tensor&, int64_t)>(at::meta::triu)},
       {"aten::triu_", kernel<Tensor&(Tensor&, int64_t)>(at::meta::triu_)},
-      {"aten::topk", kernel<Tensors(const Tensor&, int64_t, int64_t, bool, bool)>(at::meta::topk)},
-      {"aten::sort.stable", kernel<Tensors(const Tensor&, std::optional<bool>, int64_t, bool)>(at::meta::sort)},
+      {"aten::topk", kernel<TwoTensors(const Tensor&, int64_t, int64_t, bool, bool)>(at::meta::topk)},
+      {"aten::sort.stable", kernel<TwoTensors(const Tensor&, std::optional<bool>, int64_t, bool)>(at::meta::sort)},
       {"aten::avg_pool2d",
        kernel<Tensor(const Tensor&, at::IntArrayRef, at::IntArrayRef, at::IntArrayRef, bool, bool,
               std::optional<int64_t>)>(at::meta::avg_pool2d)},
@@ -310,7 +310,7 @@ const std::unordered_map<std::string, c10::KernelFunction>& table() {
        kernel<Tensor(const Tensor&, const Tensor&, at::IntArrayRef, at::IntArrayRef, at::IntArrayRef, bool,
               bool, std::optional<int64_t>)>(at::meta::avg_pool2d_backward)},
       {"aten::max_pool2d_with_indices",
-       kernel<Tensors(const Tensor&, at::IntArrayRef, at::IntArrayRef, at::IntArrayRef, at::IntArrayRef,
+       kernel<TwoTensors(const Tensor&, at::IntArrayRef, at::IntArrayRef, at::IntArrayRef, at::IntArrayRef,
               bool)>(at::meta::max_pool2d_with_indices)},
       {"aten::max_pool2d_with_indices_backward",
        kernel<Tensor(const Tensor&, const Tensor&, at::IntArrayRef, at::IntArrayRef, at::IntArrayRef,
@@ -324,8 +324,8 @@ const std::unordered_map<std::string, c10::KernelFunction>& table() {
 const c10::KernelFunction* shapes_of(const c10::OperatorHandle& op) {
   const auto& schema = op.schema();
   const auto& overload = schema.overload_name();
-  auto found = table().find(overload.empty() ? schema.name() : schema.name() + "." + overload);
-  return found != table().end() ? &found->second : nullptr;
+  auto found = meta_kernels().find(overload.empty() ? schema.name() : schema.name() + "." + overload);
+  return found != meta_kernels().end() ? &found->second : nullptr;
 }
 
 }  // namespace halstream_torch

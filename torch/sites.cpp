@@ -91,7 +91,7 @@ bool node_runs_python() {
 }
 
 thread_local ForwardSites::Entry latest_backward;
-thread_local uint32_t running_module = 0;
+thread_local uint32_t module_of_thread = 0;
 thread_local uint32_t latest_module = 0;
 thread_local bool latest_is_forward_call = false;
 
@@ -104,7 +104,7 @@ void set_running_module(const std::string& path) {
   std::lock_guard<std::mutex> lock(all.mutex);
   auto [found, is_new] = all.numbers.try_emplace(path, static_cast<uint32_t>(all.paths.size()));
   if (is_new) all.paths.push_back(path);
-  running_module = found->second;
+  module_of_thread = found->second;
 }
 
 const std::string& module_of_latest_site() {
@@ -124,7 +124,7 @@ uint32_t current_site() {
     return latest_backward.site;
   }
   auto site = site_of_python(core->listening() != 0);
-  latest_module = running_module;
+  latest_module = module_of_thread;
   auto next = at::sequence_number::peek();
   // The node of the running operator took its number just before the operator was dispatched to its kernel.
   if (site != 0 && next > 0) forward_sites().put(at::RecordFunction::currentThreadId(), {next - 1, site, latest_module});

@@ -64,7 +64,7 @@ at::Tensor empty_strided_symint(
 const at::Tensor& resize_(
     const at::Tensor& self, c10::SymIntArrayRef sizes, std::optional<c10::MemoryFormat> format) {
   auto bytes_before = static_cast<int64_t>(self.storage().nbytes());
-  resize(self, C10_AS_INTARRAYREF_SLOW(sizes));
+  resize_tensor(self, C10_AS_INTARRAYREF_SLOW(sizes));
   if (format) {
     TORCH_CHECK(*format != c10::MemoryFormat::Preserve, "Unsupported memory format", *format);
     self.unsafeGetTensorImpl()->empty_tensor_restride(*format);

@@ -23,7 +23,7 @@ std::array<halstream_id, max_devices> default_streams{};
 thread_local DeviceIndex thread_device = 0;
 thread_local std::array<c10::StreamId, max_devices> thread_streams{};
 
-struct Pools {
+struct StreamPools {
   std::mutex mutex;
   struct Pool {
     std::vector<halstream_id> streams;
@@ -34,8 +34,8 @@ struct Pools {
 };
 
 // Never destroyed: threads may still ask for streams while the process ends.
-Pools& pools() {
-  static auto* all = new Pools();
+StreamPools& stream_pools() {
+  static auto* all = new StreamPools();
   return *all;
 }
 
@@ -128,7 +128,7 @@ c10::Stream stream_of(DeviceIndex device, c10::StreamId id) {
 c10::StreamId next_pool_stream(DeviceIndex device, int priority) {
   check_index(device);
   priority = priority > 0 ? 0 : priority < greatest_priority ? greatest_priority : priority;
-  auto& all = pools();
+  auto& all = stream_pools();
   halstream_id stream = 0;
   uint64_t handle = 0;
   {
@@ -150,7 +150,7 @@ c10::StreamId stream_of_handle(DeviceIndex device, uint64_t handle) {
   uint64_t own = 0;
   check(core->stream_handle(default_stream(device), &own));
   if (own == handle) return 0;
-  auto& all = pools();
+  auto& all = stream_pools();
   std::lock_guard<std::mutex> lock(all.mutex);
   auto found = all.by_handle.find(handle);
   if (found != all.by_handle.end()) return found->second;

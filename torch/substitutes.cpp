@@ -92,7 +92,7 @@ void wide_softmax_backward(Stack& stack, uint64_t) {
   stack = {result.to(stack[3].toScalarType())};
 }
 
-const std::unordered_map<std::string, Substitute>& table() {
+const std::unordered_map<std::string, Substitute>& substitutes() {
   static const auto* all = new std::unordered_map<std::string, Substitute>{
       {"aten::native_dropout", &native_dropout},
       {"aten::_masked_scale", &masked_scale},
@@ -130,8 +130,8 @@ const std::unordered_map<std::string, Substitute>& table() {
 
 Substitute substitute_of(const c10::OperatorHandle& op) {
   const auto& overload = op.schema().overload_name();
-  auto found = table().find(overload.empty() ? op.schema().name() : op.schema().name() + "." + overload);
-  return found != table().end() ? found->second : nullptr;
+  auto found = substitutes().find(overload.empty() ? op.schema().name() : op.schema().name() + "." + overload);
+  return found != substitutes().end() ? found->second : nullptr;
 }
 
 }  // namespace halstream_torch

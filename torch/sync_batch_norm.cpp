@@ -8,7 +8,7 @@ namespace {
 
 at::Tensor optional_tensor(const c10::IValue& value) { return value.isTensor() ? value.toTensor() : at::Tensor(); }
 
-c10::ScalarType wide(c10::ScalarType type) { return type == at::kDouble ? at::kDouble : at::kFloat; }
+c10::ScalarType statistics_type(c10::ScalarType type) { return type == at::kDouble ? at::kDouble : at::kFloat; }
 
 // All dimensions but that of the channels.
 std::vector<int64_t> others(const at::Tensor& input) {
@@ -29,7 +29,7 @@ at::Tensor along(const at::Tensor& channels, const at::Tensor& input) {
 // batch_norm_stats(input, eps) -> (mean, invstd)
 void batch_norm_stats(Stack& stack, uint64_t) {
   auto input = stack[0].toTensor();
-  auto x = input.to(wide(input.scalar_type()));
+  auto x = input.to(statistics_type(input.scalar_type()));
   auto dimensions = others(x);
   auto mean = x.mean(dimensions);
   auto variance = x.sub(along(mean, x)).square().mean(dimensions);
@@ -41,7 +41,7 @@ void batch_norm_gather_stats(Stack& stack, uint64_t) {
   auto mean = stack[1].toTensor(), invstd = stack[2].toTensor();
   auto running_mean = optional_tensor(stack[3]), running_var = optional_tensor(stack[4]);
   auto momentum = stack[5].toDouble(), eps = stack[6].toDouble();
-  auto type = wide(mean.scalar_type());
+  auto type = statistics_type(mean.scalar_type());
   mean = mean.to(type);
   auto counts = stack[7].isTensor() ? stack[7].toTensor().to(type).view({-1, 1})
                                     : at::Tensor(mean.new_empty({mean.size(0), 1})).fill_(stack[7].toInt());

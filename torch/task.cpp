@@ -102,7 +102,7 @@ int failed(Task& task, char* text, size_t room) {
 }
 
 // On a thread of the runtime, without the GIL.
-int run(void* argument, char* text, size_t room) {
+int run_task(void* argument, char* text, size_t room) {
   auto& task = *static_cast<Task*>(argument);
   RunningKernel running;
   KernelMemoryScope memory;
@@ -115,7 +115,7 @@ int run(void* argument, char* text, size_t room) {
   }
 }
 
-void release(void* argument) {
+void release_task(void* argument) {
   auto* task = static_cast<Task*>(argument);
   bool was_pending = !task->captured;
   DropTask()(task);
@@ -139,9 +139,9 @@ void enqueue(halstream_id stream, Task* task, const Ranges& ranges, uint32_t sit
   }
   operation.ranges = ranges.data();
   operation.count = ranges.size();
-  operation.run = &run;
+  operation.run = &run_task;
   operation.argument = task;
-  operation.release = &release;
+  operation.release = &release_task;
   task->captured = capture_of(stream) != 0;
   if (!task->captured) operator_enqueued();
   int code = core->enqueue(stream, &operation);

@@ -62,7 +62,7 @@ at::Tensor empty(at::IntArrayRef sizes, c10::ScalarType dtype, std::optional<c10
   return at::detail::empty_generic(sizes, &device_allocator(), cuda_keys, dtype, format);
 }
 
-void resize(const at::Tensor& tensor, at::IntArrayRef sizes) {
+void resize_tensor(const at::Tensor& tensor, at::IntArrayRef sizes) {
   at::detail::check_size_nonnegative(sizes);
   set_sizes(tensor.unsafeGetTensorImpl(), sizes, std::nullopt);
 }

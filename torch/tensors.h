@@ -14,7 +14,7 @@ at::Tensor empty_strided(at::IntArrayRef sizes, at::IntArrayRef strides, c10::Sc
 at::Tensor empty(at::IntArrayRef sizes, c10::ScalarType dtype, std::optional<c10::MemoryFormat> format);
 
 // Gives `tensor` contiguous sizes; its storage grows if it must, keeping what it holds.
-void resize(const at::Tensor& tensor, at::IntArrayRef sizes);
+void resize_tensor(const at::Tensor& tensor, at::IntArrayRef sizes);
 void resize_bytes(const c10::Storage& storage, size_t bytes);
 
 // Makes `tensor` a view of `source`. Null strides: contiguous ones.

@@ -20,8 +20,10 @@ from .sources import MODULE, Compiler, files, sources
 
 __all__ = ["check_headers", "compile_module", "flags"]
 
-# What the compiler needs for one file that includes torch's headers.
-_BYTES_PER_FILE = 3 << 29
+# What the compiler needs for one unit, which includes torch's headers.
+_BYTES_PER_UNIT = 3 << 29
+# Reading these headers takes the compiler longer than a file of ours does, so that several are one unit.
+_UNITS = 6
 # Lines of a compiler's output that are shown.
 _MOST = 40
 
@@ -67,8 +69,10 @@ def compile_module(torch: Any, compiler: Compiler, include: Path, work: Path, sa
 
     Notes
     -----
+    Several sources are one unit for the compiler, so names that are local to a file are unlike in all of them.
+
     Who works on the sources names a folder in ``HALSTREAM_TORCH_OBJECTS``: what is compiled is kept there, and
-    only files that changed, or whose headers did, are compiled again.
+    only units in which something changed are compiled again.
 
     Returns
     -------
@@ -81,14 +85,14 @@ def compile_module(torch: Any, compiler: Compiler, include: Path, work: Path, sa
         With the end of the compiler's output.
     """
     folder = sources()
-    units = sorted(folder.rglob("*.cpp"))
     extension: Any = importlib.import_module("torch.utils.cpp_extension")
     folders = [folder, include, *extension.include_paths("cpu"), sysconfig.get_paths()["include"]]
     options = [*flags(torch), *(f"-I{path}" for path in folders)]
     kept = _objects.kept([folder, include], [torch.__version__, sys.version, compiler.identity, *flags(torch)])
     headers = _headers(folder)
     options += _precompiled([*compiler.command, *options], headers, kept.headers(headers) if kept else work, say)
-    objects = {unit: work / f"{number}.o" for number, unit in enumerate(units)}
+    units = _units(sorted(folder.glob("*.cpp")), work)
+    objects = {unit: unit.with_suffix(".o") for unit in units}
     changed = [unit for unit in units if kept is None or not kept.take(unit, objects[unit])]
     commands = [[*compiler.command, *options, "-c", str(unit), "-o", str(objects[unit])] for unit in changed]
     _run_all(commands, [unit.name for unit in changed], say)
@@ -103,6 +107,16 @@ def compile_module(torch: Any, compiler: Compiler, include: Path, work: Path, sa
         link += ["-undefined", "dynamic_lookup"]
     _run(link, "the linker")
     return target
+
+
+def _units(files: list[Path], work: Path) -> list[Path]:
+    """Write the units: files that include the sources, in turn."""
+    units = []
+    for number in range(min(_UNITS, len(files))):
+        unit = work / f"unit{number}.cpp"
+        unit.write_text("".join(f'#include "{path.name}"\n' for path in files[number::_UNITS]))
+        units.append(unit)
+    return units
 
 
 def _headers(folder: Path) -> list[str]:
@@ -140,26 +154,34 @@ def _run_all(commands: Sequence[list[str]], names: Sequence[str], say: Callable[
         return
     began = time.monotonic()
     with ThreadPoolExecutor(_workers(len(commands))) as pool:
-        # The largest files take longest: first.
-        order = sorted(range(len(commands)), key=lambda i: -os.path.getsize(commands[i][-3]))
-        pending = [pool.submit(_run, commands[i], names[i]) for i in order]
+        pending = [pool.submit(_run, command, name) for command, name in zip(commands, names, strict=True)]
         try:
             for count, done in enumerate(as_completed(pending), 1):
                 done.result()
-                say(f"{count} of {len(commands)} files compiled, {time.monotonic() - began:.0f} s")
+                say(f"{count} of {len(commands)} units compiled, {time.monotonic() - began:.0f} s")
         except BaseException:
             for one in pending:
                 one.cancel()
             raise
 
 
-def _workers(files: int) -> int:
-    try:
-        memory = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // _BYTES_PER_FILE
-    except (ValueError, OSError, AttributeError):
-        memory = 1
+def _workers(units: int) -> int:
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min(files, processors, memory))
+    return max(1, min(units, processors, _available_memory() // _BYTES_PER_UNIT))
+
+
+def _available_memory() -> int:
+    """Return how many bytes programs could get now: free ones, and those that the system could take from its caches."""
+    try:
+        found = re.search(r"(?m)^MemAvailable: *(\d+) kB$", Path("/proc/meminfo").read_text())
+    except OSError:
+        found = None
+    if found is not None:
+        return int(found[1]) << 10
+    try:
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (ValueError, OSError, AttributeError):
+        return 0
 
 
 def _run(command: list[str], what: str) -> None:
