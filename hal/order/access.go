@@ -119,16 +119,15 @@ func (c *cell) freedBefore(o *info) bool {
 	return false
 }
 
-// doneBefore returns what had been done when the memory of the cell was given out again to o: what another
-// stream has freed, and what the stream that freed it had been waited for.
+// doneBefore returns what will have been done when a cached block that o frees is given out again, or has been
+// done when o allocates one: the work of streams that were recorded for it, and what another stream has freed.
 func (c *cell) doneBefore(o *info) (done []clocks) {
+	if o.waited != nil {
+		done = append(done, *o.waited)
+	}
 	for i := range c.writes {
-		switch f := c.writes[i].info; {
-		case f.kind != free:
-		case f.timeline != o.timeline:
+		if f := c.writes[i].info; o.kind == allocate && f.kind == free && f.timeline != o.timeline {
 			done = append(done, f.clocks.with(f.stamp))
-		case f.waited != nil:
-			done = append(done, *f.waited)
 		}
 	}
 	return done
@@ -153,7 +152,7 @@ func (c *Checker) visit(cl *cell, o *info, write, seen bool, r piece) {
 	// its former user, not after these.
 	life := o.silent && !o.audible
 	var done []clocks
-	if life && o.kind == allocate {
+	if life {
 		done = cl.doneBefore(o)
 	}
 	n := 0

@@ -121,3 +121,27 @@ func TestC8_a_recorded_stream_is_waited_for_before_memory_is_used_elsewhere(t *t
 	k.write(side, is(0, 100))
 	k.none()
 }
+
+// The stream that gets the memory again has waited for some of that work itself, and not for all of it.
+func TestC8_a_recorded_stream_is_waited_for_beyond_what_the_owner_has_waited_for(t *testing.T) {
+	k := newKit(t)
+	own, recorded, side := k.free(), k.free(), k.free()
+	made, used := k.event(hal.Standard), k.event(hal.Standard)
+	k.allocCached(own, is(0, 100))
+	k.write(own, is(0, 100))
+	k.record(own, made, 1)
+	k.wait(recorded, made, 1)
+	k.record(recorded, used, 1)
+	k.read(recorded, is(0, 100))
+	k.read(recorded, is(200, 300))
+	k.host(hal.OpFreeMemory, k.me, hal.Operation{
+		Stream: k.legacy(), Writes: is(0, 100), Cached: true, Users: []*hal.Stream{own, recorded},
+	})
+	k.wait(own, used, 1)
+	k.allocCached(own, is(0, 100))
+	k.write(own, is(0, 100))
+	k.write(own, is(200, 300)) // of which the host has seen the end, too
+	k.none()
+	k.write(side, is(0, 50))
+	require.Len(t, k.c.Take(), 1, "with the write of the new owner")
+}

@@ -478,8 +478,13 @@ func (c *Checker) addFrees(g *gather, blocks []hal.Range) {
 		for _, of := range []*table{&c.table, &c.frees} {
 			of.over(pieceOf(r), func(cl *cell, _ piece) {
 				for i := range cl.writes {
-					if o := cl.writes[i].info; o.kind == free {
-						g.add(o.stamp, o.clocks)
+					o := cl.writes[i].info
+					if o.kind != free {
+						continue
+					}
+					g.add(o.stamp, o.clocks)
+					if o.waited != nil { // it has the stamp of what came before on its stream, which may be covered
+						g.addAll(*o.waited)
 					}
 				}
 			})
