@@ -1,0 +1,50 @@
+/* The lane loops of one instruction set. */
+#ifndef PTX_LANETABLE_H
+#define PTX_LANETABLE_H
+
+#include "exec.h"
+
+/* Runs over n lanes, a multiple of LANES; all pointers are aligned to 32 bytes. */
+typedef void LaneLoop(const Insn *in, int n, void *d, const void *a, const void *b, const void *c, const void *e);
+
+enum {
+#define LANE1(name, ...) LANE_##name,
+#define LANE2 LANE1
+#define LANE3 LANE1
+#define LANE4 LANE1
+#include "lanes.def"
+#undef LANE1
+#undef LANE2
+#undef LANE3
+#undef LANE4
+	LANE_COUNT
+};
+
+/* What the addresses of the lanes of a memory access have in common. */
+typedef struct {
+	uint64_t low, high; /* the least and the greatest */
+	uint64_t bits;      /* all of them or-ed */
+	int run;            /* each one is the one before plus the size of an access */
+} Span;
+
+typedef struct {
+	LaneLoop *loops[LANE_COUNT];
+	/* Writes base[i] + offset into out and describes it, for n lanes. `base` is null for 0, of 4 or 8 bytes else. */
+	Span (*addresses)(uint64_t *out, const void *base, int base_size, uint64_t offset, int n, int stride);
+	/* d[i] = mask[i] ? t[i] : d[i] for elements of `size` bytes. */
+	void (*blend)(void *d, const void *t, const uint8_t *mask, int n, int size);
+	/* Writes mask[i] & (p[i] ^ invert) into out, for n lanes; returns how many are 1. */
+	int (*masked)(uint8_t *out, const uint8_t *mask, const uint8_t *p, int invert, int n);
+	/* c += a b for rows of a (rows by k) and b (k by 8), all f32. */
+	void (*multiply)(float *c, const float *a, const float *b, int rows, int k);
+	void (*widen_f16)(float *out, const uint16_t *in, int n);
+	void (*widen_bf16)(float *out, const uint16_t *in, int n);
+	void (*narrow_f16)(uint16_t *out, const float *in, int n);
+} LaneTable;
+
+extern const LaneTable ptx_lanes_base;
+#if defined(__x86_64__)
+extern const LaneTable ptx_lanes_avx2, ptx_lanes_avx512;
+#endif
+
+#endif
