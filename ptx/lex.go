@@ -143,7 +143,9 @@ func (l *lexer) word() token {
 	s, begin := l.text, l.at
 	i := begin + 1
 	for i < len(s) {
-		if classes[s[i]]&classWord != 0 {
+		if s[begin] == '.' && s[i] == '.' { // ".reg.b32" is two words
+			break
+		} else if classes[s[i]]&classWord != 0 {
 			i++
 		} else if s[i] == ':' && i+2 < len(s) && s[i+1] == ':' && classes[s[i+2]]&classWord != 0 {
 			i += 3

@@ -142,13 +142,14 @@ type scope struct {
 
 type parser struct {
 	lexer
-	tok    token
-	ahead  token
-	peeked bool
-	m      *Module
-	f      *function
-	scopes []scope
-	places map[location]int32
+	tok     token
+	ahead   token
+	peeked  bool
+	m       *Module
+	f       *function
+	scopes  []scope
+	places  map[location]int32
+	renamed int
 }
 
 const (
@@ -653,6 +654,21 @@ func (p *parser) function(extern bool) {
 	p.block(-1)
 }
 
+// rename makes the labels of a block different from those of others.
+func (p *parser) rename(body []statement, labels map[string]string) {
+	for i := range body {
+		s := &body[i]
+		if to := labels[s.label]; to != "" {
+			s.label = to
+		}
+		if len(s.args) == 1 && s.args[0].kind == operandName {
+			if to := labels[s.args[0].name]; to != "" {
+				s.args[0].name = to
+			}
+		}
+	}
+}
+
 func (p *parser) dimensions() (n [3]int) {
 	n = [3]int{1, 1, 1}
 	for i := range n {
@@ -671,7 +687,14 @@ func (p *parser) dimensions() (n [3]int) {
 func (p *parser) block(loc int32) int32 {
 	p.want("{")
 	p.push()
-	defer p.pop()
+	first := len(p.f.body)
+	var labels map[string]string // of this block, which others do not see
+	defer func() {
+		p.pop()
+		if len(p.scopes) > 2 && labels != nil {
+			p.rename(p.f.body[first:], labels)
+		}
+	}()
 	for !p.take("}") {
 		t := p.tok
 		switch {
@@ -705,6 +728,14 @@ func (p *parser) block(loc int32) int32 {
 			case ".callprototype", ".calltargets":
 				p.skipTo(";")
 			default:
+				if labels == nil {
+					labels = map[string]string{}
+				}
+				if labels[t.text] != "" {
+					p.fail("label %s is there twice", t.text)
+				}
+				p.renamed++
+				labels[t.text] = fmt.Sprintf("%s#%d", t.text, p.renamed)
 				p.f.body = append(p.f.body, statement{label: t.text, loc: loc, line: t.line})
 			}
 		default:
