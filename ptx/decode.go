@@ -290,6 +290,9 @@ func (p *program) decode(f *function, isEntry bool) {
 	for i, v := range f.locals {
 		d.places[v] = offsets[i]
 	}
+	for _, v := range f.shared {
+		p.useShared(v)
+	}
 	d.local = alignUp(d.local, 16)
 	if d.local > 512<<10 {
 		d.fail("%d bytes of local memory; 524288 is the most", d.local)

@@ -52,6 +52,7 @@ static int print_lane(Context *x, const Insn *in, Frame *f, int lane, uint64_t f
 			if (!p) return -1;
 			memcpy(&width[widths++], p, 4);
 			args += 4;
+			count++;
 		}
 		char kind = *c ? *c++ : 0;
 		size_t k = 0;

@@ -114,6 +114,7 @@ type function struct {
 	hasBody   bool
 	registers int
 	locals    []*variable // .local and .param of the body
+	shared    []*variable // .shared of the body
 	tables    map[string][]string
 	reqBlock  [3]int
 	maxBlock  [3]int
@@ -575,6 +576,9 @@ func (p *parser) variable(extern bool) {
 					continue
 				}
 				p.m.globals[v.name] = v
+			}
+			if p.f != nil && v.space == spaceShared {
+				p.f.shared = append(p.f.shared, v)
 			}
 			p.m.inOrder = append(p.m.inOrder, v)
 		}
