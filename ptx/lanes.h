@@ -379,19 +379,34 @@ TARGET static int CAT(masked_, ISA)(u8 *out, const u8 *mask, const u8 *p, int in
 	return count;
 }
 
+typedef f32 f32x8 __attribute__((vector_size(32), aligned(4)));
+
+/* A product and a sum for each element: a fused one would differ between instruction sets. */
 TARGET static void CAT(multiply_, ISA)(f32 *c, const f32 *a, const f32 *b, int rows, int k) {
-	for (int r = 0; r < rows; r += 4) {
-		f32 s[4][8];
-		memcpy(s, c + r * 8, sizeof s);
+	for (int r = 0; r < rows; r += 8) {
+		f32x8 s[8];
+		for (int y = 0; y < 8; y++) s[y] = *(const f32x8 *)(c + (r + y) * 8);
+		const f32 *ar = a + r * k;
 		for (int q = 0; q < k; q++) {
-			const f32 *bq = b + q * 8;
-			for (int y = 0; y < 4; y++) {
-				f32 v = a[(r + y) * k + q];
-				for (int x = 0; x < 8; x++) s[y][x] += v * bq[x];
-			}
+			f32x8 bq = *(const f32x8 *)(b + q * 8);
+			s[0] += ar[q] * bq;
+			s[1] += ar[k + q] * bq;
+			s[2] += ar[2 * k + q] * bq;
+			s[3] += ar[3 * k + q] * bq;
+			s[4] += ar[4 * k + q] * bq;
+			s[5] += ar[5 * k + q] * bq;
+			s[6] += ar[6 * k + q] * bq;
+			s[7] += ar[7 * k + q] * bq;
 		}
-		memcpy(c + r * 8, s, sizeof s);
+		for (int y = 0; y < 8; y++) *(f32x8 *)(c + (r + y) * 8) = s[y];
 	}
+}
+
+TARGET static void CAT(split_, ISA)(u32 *d0, u32 *d1, u32 *d2, u32 *d3, const u32 *p, int n) {
+	LOOP for (int i = 0; i < n; i++) d0[i] = p[4 * i], d1[i] = p[4 * i + 1], d2[i] = p[4 * i + 2], d3[i] = p[4 * i + 3];
+}
+TARGET static void CAT(join_, ISA)(u32 *p, const u32 *d0, const u32 *d1, const u32 *d2, const u32 *d3, int n) {
+	LOOP for (int i = 0; i < n; i++) p[4 * i] = d0[i], p[4 * i + 1] = d1[i], p[4 * i + 2] = d2[i], p[4 * i + 3] = d3[i];
 }
 
 TARGET static void CAT(widen_f16_, ISA)(f32 *out, const u16 *in, int n) {
@@ -416,6 +431,6 @@ const LaneTable CAT(ptx_lanes_, ISA) = {
 #undef LANE3
 #undef LANE4
 	},
-	CAT(addresses_, ISA), CAT(blend_, ISA), CAT(masked_, ISA), CAT(multiply_, ISA),
+	CAT(addresses_, ISA), CAT(blend_, ISA), CAT(masked_, ISA), CAT(multiply_, ISA), CAT(split_, ISA), CAT(join_, ISA),
 	CAT(widen_f16_, ISA), CAT(widen_bf16_, ISA), CAT(narrow_f16_, ISA),
 };

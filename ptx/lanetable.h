@@ -37,6 +37,9 @@ typedef struct {
 	int (*masked)(uint8_t *out, const uint8_t *mask, const uint8_t *p, int invert, int n);
 	/* c += a b for rows of a (rows by k) and b (k by 8), all f32. */
 	void (*multiply)(float *c, const float *a, const float *b, int rows, int k);
+	/* Between four registers and the words of memory that follow each other. */
+	void (*split)(uint32_t *d0, uint32_t *d1, uint32_t *d2, uint32_t *d3, const uint32_t *p, int n);
+	void (*join)(uint32_t *p, const uint32_t *d0, const uint32_t *d1, const uint32_t *d2, const uint32_t *d3, int n);
 	void (*widen_f16)(float *out, const uint16_t *in, int n);
 	void (*widen_bf16)(float *out, const uint16_t *in, int n);
 	void (*narrow_f16)(uint16_t *out, const float *in, int n);

@@ -143,15 +143,17 @@ type interval struct {
 // maxLiveness bounds the bits that the search for live registers may take; beyond, slots are not shared.
 const maxLiveness = 1 << 28
 
-// finish gives the registers of the decoded function their slots: registers that are never alive together share one.
-func (d *decoder) finish() {
+// blocks divides the function's code into pieces without a jump into or out of them: where each begins, with the end of
+// the code behind the last one; which one an instruction belongs to; and whether something jumps to the first one.
+func (d *decoder) blocks() (starts, block []int32, again bool) {
 	p, code := d.p, d.p.code[d.first:]
 	n := len(code)
-	// blocks of instructions without a jump into or out of them
 	leader := make([]bool, n+1)
 	leader[0] = true
-	next := make([][]int32, 0, 16) // successors by block
-	mark := func(at int32) { leader[int(at)-d.first] = true }
+	mark := func(at int32) {
+		leader[int(at)-d.first] = true
+		again = again || int(at) == d.first
+	}
 	for i := range code {
 		in := &code[i]
 		switch in.kind {
@@ -168,16 +170,24 @@ func (d *decoder) finish() {
 			leader[i+1] = true
 		}
 	}
-	block := make([]int32, n)
-	var starts []int32
+	block = make([]int32, n)
 	for i := range n {
 		if leader[i] {
 			starts = append(starts, int32(i))
 		}
 		block[i] = int32(len(starts) - 1)
 	}
-	starts = append(starts, int32(n))
+	return append(starts, int32(n)), block, again
+}
+
+// finish gives the registers of the decoded function their slots: registers that are never alive together share one.
+func (d *decoder) finish() {
+	d.simplify()
+	p, code := d.p, d.p.code[d.first:]
+	n := len(code)
+	starts, block, _ := d.blocks()
 	count := len(starts) - 1
+	next := make([][]int32, 0, count) // successors by block
 	for b := range count {
 		last := starts[b+1] - 1
 		in := &code[last]

@@ -437,8 +437,12 @@ static void load_element(const Access *a, uint64_t add, size_t stride, uint8_t *
 }
 
 /* Four 32-bit registers from 16 bytes a lane, the most frequent vector. */
-static void load_four(const Access *a, uint32_t *d0, uint32_t *d1, uint32_t *d2, uint32_t *d3) {
+static void load_four(const Context *x, const Access *a, uint32_t *d0, uint32_t *d1, uint32_t *d2, uint32_t *d3) {
 	d0 += a->lane0, d1 += a->lane0, d2 += a->lane0, d3 += a->lane0;
+	if (a->span.run) {
+		x->table->split(d0, d1, d2, d3, (const uint32_t *)(uintptr_t)(a->address[0] + a->add), a->count);
+		return;
+	}
 	for (int i = 0; i < a->count; i++) {
 		const uint32_t *p = (const uint32_t *)(uintptr_t)(a->address[i] + a->add);
 		uint32_t v0 = p[0], v1 = p[1], v2 = p[2], v3 = p[3];
@@ -471,7 +475,7 @@ void ptx_load(Context *x, const Insn *in, Frame *f, Selection s) {
 	if (!resolve(x, in, f, m, size, &s, ACCESS_READ, &a)) return;
 	if (m->fence) __atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (m->vec == 4 && m->size == 4 && m->reg_size == 4 && !a.lanes && m->regs[0] >= 0 && m->regs[1] >= 0 && m->regs[2] >= 0 && m->regs[3] >= 0) {
-		load_four(&a, (uint32_t *)reg(x, f, m->regs[0]), (uint32_t *)reg(x, f, m->regs[1]), (uint32_t *)reg(x, f, m->regs[2]),
+		load_four(x, &a, (uint32_t *)reg(x, f, m->regs[0]), (uint32_t *)reg(x, f, m->regs[1]), (uint32_t *)reg(x, f, m->regs[2]),
 		          (uint32_t *)reg(x, f, m->regs[3]));
 		return;
 	}
@@ -523,6 +527,10 @@ void ptx_store(Context *x, const Insn *in, Frame *f, Selection s) {
 	if (m->vec == 4 && m->size == 4 && m->reg_size == 4 && !a.lanes) {
 		const uint32_t *d[4];
 		for (int k = 0; k < 4; k++) d[k] = (const uint32_t *)reg(x, f, m->regs[k]) + a.lane0;
+		if (a.span.run) {
+			x->table->join((uint32_t *)(uintptr_t)(a.address[0] + a.add), d[0], d[1], d[2], d[3], a.count);
+			return;
+		}
 		for (int i = 0; i < a.count; i++) {
 			uint32_t *p = (uint32_t *)(uintptr_t)(a.address[i] + a.add);
 			p[0] = d[0][i], p[1] = d[1][i], p[2] = d[2][i], p[3] = d[3][i];

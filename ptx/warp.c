@@ -9,28 +9,39 @@ enum { MATCH_ANY, MATCH_ALL };
 enum { E_F16, E_BF16, E_TF32, E_F64, E_S8, E_U8, E_S4, E_U4, E_B1, E_F32, E_S32 };
 static const uint8_t element_bits[] = {16, 16, 32, 64, 8, 8, 4, 4, 1, 32, 32};
 
+/* For each lane where it takes its value from, and whether that is within its segment. */
+#define SOURCES(expr, test) \
+	for (int32_t i = 0; i < 32; i++) { \
+		int32_t by = (int32_t)(b[i] & 31), clamp = (int32_t)(c[i] & 31), segment = (int32_t)(c[i] >> 8 & 31), first = i & segment; \
+		int32_t last = first | (clamp & ~segment), at = (expr); \
+		int32_t within = (test); \
+		(void)last; \
+		from[i] = within ? at : i; \
+		ok[i] = (uint8_t)within; \
+	} \
+	break;
+
 static void shuffle(const Insn *in, uint32_t *d, uint8_t *p, const uint32_t *a, const uint32_t *b, const uint32_t *c, uint32_t lanes) {
+	int32_t from[32];
 	uint32_t out[32];
-	for (uint32_t i = 0; i < 32; i++) {
-		uint32_t by = b[i] & 31, clamp = c[i] & 31, segment = c[i] >> 8 & 31;
-		uint32_t last = (i & segment) | (clamp & ~segment), first = i & segment, from;
-		int ok;
-		switch (in->mode) {
-		case SHUFFLE_UP: from = i - by, ok = (int32_t)from >= (int32_t)last; break;
-		case SHUFFLE_DOWN: from = i + by, ok = from <= last; break;
-		case SHUFFLE_BUTTERFLY: from = i ^ by, ok = from <= last; break;
-		default: from = first | (by & ~segment), ok = from <= last;
-		}
-		if (!ok) from = i;
-		out[i] = a[lanes >> (from & 31) & 1 ? from & 31 : i];
-		if (p && lanes >> i & 1) p[i] = (uint8_t)ok;
+	uint8_t ok[32];
+	switch (in->mode) {
+	case SHUFFLE_UP: SOURCES(i - by, at >= last)
+	case SHUFFLE_DOWN: SOURCES(i + by, at <= last)
+	case SHUFFLE_BUTTERFLY: SOURCES(i ^ by, at <= last)
+	default: SOURCES(first | (by & ~segment), at <= last)
 	}
 	if (lanes == ~0u) {
+		for (int i = 0; i < 32; i++) out[i] = a[from[i]];
 		memcpy(d, out, sizeof out);
+		if (p) memcpy(p, ok, sizeof ok);
 		return;
 	}
+	for (int i = 0; i < 32; i++) out[i] = a[lanes >> from[i] & 1 ? from[i] : i];
 	for (int i = 0; i < 32; i++) {
-		if (lanes >> i & 1) d[i] = out[i];
+		if (!(lanes >> i & 1)) continue;
+		d[i] = out[i];
+		if (p) p[i] = ok[i];
 	}
 }
 
@@ -134,18 +145,29 @@ static void multiply(Context *x, const Insn *in, Frame *f, int warp) {
 	for (int r = 0; r < na; r++) {
 		widen_row(x, a_kind, (uint32_t *)reg(x, f, a[r]) + warp * 32, wide);
 		int top = m == 16 ? 8 * (r & 1) : 0, left = (m == 16 ? r >> 1 : r) * width;
-		for (int g = 0; g < 8; g++) memcpy(&t->a[(top + g) * k + left], &wide[g * width], (size_t)width * sizeof(float));
+		float *to = &t->a[top * k + left];
+		if (width == 8) for (int g = 0; g < 8; g++) memcpy(&to[g * k], &wide[g * 8], 32);
+		else for (int g = 0; g < 8; g++) memcpy(&to[g * k], &wide[g * width], (size_t)width * sizeof(float));
 	}
 	for (int r = 0; r < nb; r++) {
 		widen_row(x, b_kind, (uint32_t *)reg(x, f, b[r]) + warp * 32, wide);
+		float *to = &t->b[r * width * 8];
+		if (width == 8) {
+			for (int q = 0; q < 8; q++) {
+				for (int g = 0; g < 8; g++) to[q * 8 + g] = wide[g * 8 + q];
+			}
+			continue;
+		}
 		for (int q = 0; q < width; q++) {
-			for (int g = 0; g < 8; g++) t->b[(r * width + q) * 8 + g] = wide[g * width + q];
+			for (int g = 0; g < 8; g++) to[q * 8 + g] = wide[g * width + q];
 		}
 	}
-	if (c_kind == E_F32) {
-		for (int r = 0; r < nc; r++) {
-			const float *v = (const float *)(void *)((uint32_t *)reg(x, f, c[r]) + warp * 32);
-			for (int i = 0; i < 32; i++) t->c[(8 * (r >> 1) + i / 4) * 8 + i % 4 * 2 + (r & 1)] = v[i];
+	if (c_kind == E_F32) { /* two registers have the even and the odd columns of eight rows */
+		for (int r = 0; r < nc; r += 2) {
+			const float *even = (const float *)(void *)((uint32_t *)reg(x, f, c[r]) + warp * 32);
+			const float *odd = (const float *)(void *)((uint32_t *)reg(x, f, c[r + 1]) + warp * 32);
+			float *to = &t->c[r * 32];
+			for (int i = 0; i < 32; i++) to[2 * i] = even[i], to[2 * i + 1] = odd[i];
 		}
 	} else if (c_kind == E_F16) {
 		for (int r = 0; r < nc; r++) widen_row(x, E_F16, (uint32_t *)reg(x, f, c[r]) + warp * 32, &t->c[r * 64]);
@@ -154,9 +176,10 @@ static void multiply(Context *x, const Insn *in, Frame *f, int warp) {
 	}
 	x->table->multiply(t->c, t->a, t->b, m, k);
 	if (d_kind == E_F32) {
-		for (int r = 0; r < nd; r++) {
-			float *v = (float *)(void *)ROW(r);
-			for (int i = 0; i < 32; i++) v[i] = t->c[(8 * (r >> 1) + i / 4) * 8 + i % 4 * 2 + (r & 1)];
+		for (int r = 0; r < nd; r += 2) {
+			float *even = (float *)(void *)ROW(r), *odd = (float *)(void *)ROW(r + 1);
+			const float *from = &t->c[r * 32];
+			for (int i = 0; i < 32; i++) even[i] = from[2 * i], odd[i] = from[2 * i + 1];
 		}
 	} else if (d_kind == E_F16) {
 		for (int r = 0; r < nd; r++) x->table->narrow_f16((uint16_t *)ROW(r), &t->c[r * 64], 64);
