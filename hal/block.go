@@ -190,6 +190,21 @@ type memoryState struct {
 	blocks addrmap.Map[*Block]
 	// deferred are freed blocks that pending operations still use.
 	deferred deferred
+	// listed are the blocks as kernels get them, nil since one came or went.
+	listed []driver.Extent
+}
+
+// extents returns where the blocks are, in order. The list is not changed any more.
+func (m *memoryState) extents() []driver.Extent {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.listed == nil {
+		m.listed = make([]driver.Extent, 0, m.blocks.Len())
+		for b := range m.blocks.All() {
+			m.listed = append(m.listed, driver.Extent{Start: b.Start, End: b.Start + b.Size})
+		}
+	}
+	return m.listed
 }
 
 // beginUse records that a call is about to enqueue work on b. The memory of b is not

@@ -396,6 +396,36 @@ func (c *Capture) addNativeFunc(s *Stream, f *NativeFunc, call *nativeCall) erro
 	return nil
 }
 
+// addSimulated adds a launch on a simulated device, which gets the lists, and keeps it and its module.
+func (c *Capture) addSimulated(s *Stream, f *Function, call *nativeCall, reads, writes []Range) error {
+	return c.addWithModule(f.module, func() error {
+		n := &Node{kind: driver.KernelNode, name: f.name, reads: reads, writes: writes, handsIn: true,
+			spec:   &driver.GraphWork{Native: &driver.Native{Call: &graphCall{nativeCall: *call}}},
+			blocks: append(s.dev.rt.blocksOf(reads, writes), f.module.code)}
+		if err := c.addNode(s, n); err != nil {
+			return err
+		}
+		c.graph.keep.add(call.free)
+		return nil
+	})
+}
+
+// addWithModule adds a node by a function, and keeps a module until the last graph with the node has ended.
+func (c *Capture) addWithModule(m *Module, add func() error) error {
+	keeps := c.legacy == nil && c.graph.keep.hasModule(m)
+	if keeps && m.closed.Load() || !keeps && !m.beginKeep() {
+		return closedError("launch", "module")
+	}
+	err := add()
+	switch {
+	case err != nil && !keeps:
+		m.letGo(1)
+	case err == nil && !keeps:
+		c.graph.keep.addModule(m)
+	}
+	return err
+}
+
 // launchNode is what a node with a launch needs, in one piece; the arguments, which C code gets, are another one, as
 // cgo allows no pointers of Go's beside them.
 type launchNode struct {
@@ -406,23 +436,13 @@ type launchNode struct {
 // addLaunch adds a launch of a function, which gets the lists. It keeps the arguments, and the module until the last
 // launch.
 func (c *Capture) addLaunch(s *Stream, f *Function, spec *LaunchSpec, reads, writes []Range, blocks []*Block) error {
-	m := f.module
-	keeps := c.legacy == nil && c.graph.keep.hasModule(m)
-	if keeps && m.closed.Load() || !keeps && !m.beginKeep() {
-		return closedError("launch", "module")
-	}
 	made := &launchNode{launch: spec.of(f)}
 	made.launch.Args = slices.Clone(spec.Args)
 	made.work.Launch = &made.launch
-	err := c.addNode(s, &Node{kind: driver.KernelNode, spec: &made.work, name: f.name,
-		reads: reads, writes: writes, blocks: append(blocks, m.code)})
-	switch {
-	case err != nil && !keeps:
-		m.letGo(1)
-	case err == nil && !keeps:
-		c.graph.keep.addModule(m)
-	}
-	return err
+	return c.addWithModule(f.module, func() error {
+		return c.addNode(s, &Node{kind: driver.KernelNode, spec: &made.work, name: f.name,
+			reads: reads, writes: writes, blocks: append(blocks, f.module.code)})
+	})
 }
 
 // addCopy adds a copy between the blocks of source and target.

@@ -588,14 +588,15 @@ func (d *Device) LoadModule(t *Thread, image []byte) (*Module, error) {
 	if err := t.checkCaller(op); err != nil {
 		return nil, err
 	}
-	if d.vendor == nil {
+	kernels, ok := d.d.(driver.KernelDevice)
+	if !ok {
 		return nil, driver.Errorf(driver.NotSupported, op, "the %s backend runs no kernels of a module; "+
 			"enqueue a native function, or use a backend that has kernels", d.rt.Name())
 	}
 	if len(image) == 0 {
 		return nil, driver.Errorf(driver.InvalidValue, op, "the program is empty")
 	}
-	made, err := d.vendor.Load(image)
+	made, err := kernels.Load(image)
 	if err != nil {
 		return nil, err
 	}

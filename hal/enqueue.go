@@ -734,7 +734,10 @@ type nativeCall struct {
 	site                        uint32
 	losesDevice                 bool
 	function, argument, release uint64
-	handsIn                     bool
+	// kernel is what runs instead of a function, nil for none.
+	kernel  driver.PreparedLaunch
+	kept    bool // a graph keeps it: a run frees nothing
+	handsIn bool
 	// handed is what the latest run has handed in, nil where that is nothing. report, if not nil, gets it.
 	handed *handedIn
 	report func(*handedIn)
@@ -777,8 +780,16 @@ func (c *nativeCall) Run() (err *driver.Error) {
 	return err
 }
 
-// call calls the function, and keeps what it hands in.
+// call calls the function, or runs the kernel, and keeps what it hands in.
 func (c *nativeCall) call() (text string, failed bool) {
+	if c.kernel != nil {
+		reads, writes, fault := c.kernel.Run(c.handsIn)
+		c.handed = nil
+		if c.handsIn {
+			c.handed = &handedIn{rangesOfExtents(reads), rangesOfExtents(writes)}
+		}
+		return fault, fault != ""
+	}
 	if !c.handsIn {
 		return native.Call(c.function, c.argument)
 	}
@@ -817,6 +828,12 @@ func (c *nativeCall) end() {
 }
 
 func (c *nativeCall) free() {
+	if c.kept {
+		return
+	}
+	if c.kernel != nil {
+		c.kernel.Close()
+	}
 	if c.release != 0 {
 		native.Release(c.release, c.argument)
 	}
@@ -964,6 +981,9 @@ func (s *Stream) Launch(t *Thread, f *Function, spec LaunchSpec, reads, writes [
 	if err != nil {
 		return err
 	}
+	if simulated, ok := f.d.(driver.SimulatedFunction); ok {
+		return s.launchSimulated(t, f, simulated, &spec, reads, writes)
+	}
 	if c := s.capture.Load(); c != nil {
 		return c.addLaunch(s, f, &spec, slices.Clone(reads), slices.Clone(writes), s.dev.rt.blocksOf(reads, writes))
 	}
@@ -983,16 +1003,65 @@ func (s *Stream) Launch(t *Thread, f *Function, spec LaunchSpec, reads, writes [
 	return s.settle(t, id, err)
 }
 
-// checkLaunch rejects a launch that cannot be, and returns the backend's stream.
+// launchSimulated is Launch on a simulated device: a native function runs the kernel, and
+// hands in what it accesses. A fault of the kernel makes the device lost.
+func (s *Stream) launchSimulated(t *Thread, f *Function, simulated driver.SimulatedFunction, spec *LaunchSpec,
+	reads, writes []Range,
+) error {
+	rt, m := s.dev.rt, f.module
+	prepared, err := simulated.Prepare(spec.of(f), rt.memory.extents())
+	if err != nil {
+		return err
+	}
+	call := &nativeCall{s: s, name: f.name, losesDevice: true, kernel: prepared, handsIn: true}
+	if c := s.capture.Load(); c != nil {
+		if err = c.addSimulated(s, f, call, slices.Clone(reads), slices.Clone(writes)); err != nil {
+			prepared.Close()
+		}
+		return err
+	}
+	if !m.beginLaunch(s) {
+		prepared.Close()
+		return closedError("launch", "module")
+	}
+	native := driver.Native{Call: call}
+	in := rt.handsInTo(true)
+	call.handsIn = in != nil && s.listened()
+	if s.listened() {
+		id := s.announce(&Operation{Kind: OpLaunch, Name: f.name, Thread: t, Reads: reads, Writes: writes, HandsIn: in != nil})
+		native.Tag = id
+		if in != nil {
+			call.report = rt.handIn(in, id, &handedIn{reads, writes})
+		}
+	}
+	blocks := append(s.beginUses(aKernel, reads, writes), m.code)
+	err = s.d.Native(native)
+	if err != nil {
+		prepared.Close()
+	}
+	s.endUses(blocks, err)
+	return s.settle(t, native.Tag, err)
+}
+
+// rangesOfExtents returns extents as ranges.
+func rangesOfExtents(extents []driver.Extent) []Range {
+	ranges := make([]Range, len(extents))
+	for i, e := range extents {
+		ranges[i] = Range{Start: e.Start, Size: e.End - e.Start}
+	}
+	return ranges
+}
+
+// checkLaunch rejects a launch that cannot be, and returns the backend's stream, nil on a simulated device.
 func (s *Stream) checkLaunch(t *Thread, f *Function, spec *LaunchSpec) (driver.VendorStream, error) {
 	const op = "launch"
 	if err := s.checkEnqueue(t, op); err != nil {
 		return nil, err
 	}
-	l, ok := s.d.(driver.VendorStream)
-	if !ok {
+	if _, ok := s.dev.d.(driver.KernelDevice); !ok {
 		return nil, driver.Errorf(driver.NotSupported, op, "the %s backend runs no kernels", s.dev.rt.Name())
 	}
+	l, _ := s.d.(driver.VendorStream)
 	if m := f.module; m.dev != s.dev {
 		return nil, driver.Errorf(driver.WrongDevice, op, "%s was loaded on device %d and the stream belongs to device %d; "+
 			"load the module on the stream's device", f.name, m.dev.ordinal, s.dev.ordinal)
@@ -1011,7 +1080,7 @@ func (s *Stream) checkLaunch(t *Thread, f *Function, spec *LaunchSpec) (driver.V
 func (s *Stream) LaunchPacked(t *Thread, f *Function, spec LaunchSpec, modes string) (placed bool, err error) {
 	l, err := s.checkLaunch(t, f, &spec)
 	c := s.capture.Load()
-	if err != nil || c != nil || s.listened() {
+	if err != nil || c != nil || l == nil || s.listened() {
 		return s.launchSeen(t, f, &spec, modes, c, err)
 	}
 	var room [8]*Block
@@ -1051,7 +1120,7 @@ func (s *Stream) launchSeen(t *Thread, f *Function, spec *LaunchSpec, modes stri
 			writes = append(writes, r)
 		}
 	}
-	if c != nil {
+	if _, simulated := f.d.(driver.SimulatedFunction); c != nil && !simulated {
 		return true, c.addLaunch(s, f, spec, reads, writes, blocks)
 	}
 	return true, s.Launch(t, f, *spec, reads, writes)

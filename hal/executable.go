@@ -139,7 +139,7 @@ func (v *version) flatten(list *nodeTable, g *Graph, inside *Inside, after []int
 
 // append appends a node, which was made of from, to a list.
 func (v *version) append(list *nodeTable, from *Node, inside *Inside, n driver.GraphNode) int {
-	if n.Kind == driver.NativeNode {
+	if n.GraphWork != nil && n.Native != nil {
 		if c, ok := n.Native.Call.(*graphCall); ok {
 			own, native, copied := *n.GraphWork, *n.Native, *c
 			native.Call, own.Native = &copied, &native
@@ -465,7 +465,7 @@ type graphCall struct {
 // Run implements driver.NativeCall.
 func (c *graphCall) Run() *driver.Error {
 	run := c.nativeCall
-	run.s, run.release = c.v.running.Load(), 0
+	run.s, run.kept = c.v.running.Load(), true
 	err := run.Run()
 	c.handed = run.handed
 	return err
@@ -823,7 +823,10 @@ func (l *launched) announceLaunch(t *Thread, x *GraphExec) {
 			if w := rt.newWideWatch(id, Accesses{Reads: n.reads, Writes: n.writes}); w != nil {
 				run.Sink = nodeSink{l, w}
 			}
-		case driver.NativeNode:
+		case driver.NativeNode, driver.KernelNode:
+			if n.spec.Native == nil { // a kernel of a vendor's
+				break
+			}
 			if n.spec.Native.Call != nil {
 				run.Before, run.After = rt.newDeclaredWatch(id, n.reads, n.writes)
 			} else if w := rt.newWideWatch(id, Accesses{Reads: n.reads, Writes: n.writes}); w != nil {

@@ -111,6 +111,7 @@ func isOutOfMemory(err error) bool {
 func (rt *Runtime) forgetBlock(b *Block) {
 	b.freed = true
 	rt.memory.blocks.Remove(b.Start)
+	rt.memory.listed = nil
 }
 
 // addBlock adds a new block to the map.
@@ -121,6 +122,7 @@ func (rt *Runtime) addBlock(b *Block) {
 		rt.countUnseen(b)
 	}
 	rt.memory.blocks.Insert(b.Start, b.Size, b)
+	rt.memory.listed = nil
 	rt.memory.mu.Unlock()
 }
 
@@ -755,6 +757,7 @@ func (rt *Runtime) acceptOverlapping(addr, size uint64, created *Block, accept f
 		}
 		b = created
 		m.blocks.Insert(addr, size, b)
+		m.listed = nil
 	}
 	return b, accept(b)
 }

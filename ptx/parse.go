@@ -179,6 +179,9 @@ func Parse(text string) (m *Module, err error) {
 		p.fail("a text of %d bytes; at most %d are read", len(text), maxText)
 	}
 	p.advance()
+	if !p.is(".version") {
+		p.fail("PTX begins with .version, not with %q", p.tok.text)
+	}
 	p.push()
 	for p.tok.kind != tokenEnd {
 		p.directive()

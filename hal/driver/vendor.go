@@ -46,9 +46,7 @@ type VendorDevice interface {
 	// "minor", "processors", "warp", "clock_khz", "driver", "unified", "pools",
 	// "memops", or "attribute:N" by the vendor's number. It fails with NotSupported.
 	Fact(name string) (string, error)
-	// Load makes a module of an image: text that ends with NUL, or a binary. The
-	// error of one with mistakes carries the compiler's words.
-	Load(image []byte) (Module, error)
+	KernelDevice
 }
 
 // VendorStream is implemented by streams of a vendor's library.
@@ -83,41 +81,4 @@ type VendorEvent interface {
 	// afterwards, and in the library it stands for the latest record. A record that another
 	// library makes with it counts as the latest one here, too.
 	Handle() (uint64, error)
-}
-
-// Module is a loaded program.
-type Module interface {
-	// Function returns a function of the program by its name in it.
-	Function(name string) (Function, error)
-	// Close gives the module up; nothing of it is pending.
-	Close()
-}
-
-// Function is a function that streams of its device can launch.
-type Function interface {
-	// Threads returns how many threads a block may have.
-	Threads() int
-	// Shared returns how many bytes of dynamic shared memory a block may have.
-	Shared() int
-	// Parameters returns the size of each parameter in bytes; nil if it is not known.
-	Parameters() []int
-}
-
-// Cell is how many bytes each argument of a Launch takes.
-const Cell = 16
-
-// Launch describes a launch of a function.
-type Launch struct {
-	Function    Function
-	Grid, Block [3]uint32
-	// Cluster is the number of blocks of a cluster, for three dimensions; all 0 without
-	// clusters.
-	Cluster [3]uint32
-	// Shared is the bytes of dynamic shared memory.
-	Shared uint32
-	// Args are the arguments' values, each at the start of a Cell.
-	Args []byte
-	// Cooperative launches run all blocks at once or fail.
-	Cooperative bool
-	Tag         Tag
 }

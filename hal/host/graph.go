@@ -270,7 +270,7 @@ func nodeOp(n *driver.GraphNode, on *Stream) op {
 	switch n.Kind {
 	case driver.CallNode:
 		return op{kind: opCall, arg: n.Token}
-	case driver.NativeNode:
+	case driver.NativeNode, driver.KernelNode:
 		return op{kind: opWork, ref: &nativeWork{Native: *n.Native, stream: on}}
 	case driver.CopyNode:
 		w := copyWork(*n.Copy)

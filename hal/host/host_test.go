@@ -13,7 +13,7 @@ import (
 
 const has = haltest.Gates | haltest.Delays | haltest.Contexts | haltest.Memory | haltest.Grows |
 	haltest.FourQueues | haltest.EightQueues | haltest.Follows | haltest.Aborts | haltest.Ranked | haltest.Explains | haltest.Exact | haltest.Unbounded | haltest.Values | haltest.Graphs |
-	haltest.Conditions | haltest.HostBodies | haltest.Recovers
+	haltest.Conditions | haltest.HostBodies | haltest.Recovers | haltest.Kernels
 
 func TestConformance(t *testing.T) {
 	defer goleak.VerifyNone(t)

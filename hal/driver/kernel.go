@@ -1,0 +1,66 @@
+package driver
+
+// KernelDevice is implemented by devices that run kernels.
+type KernelDevice interface {
+	// Load makes a module of an image: text that ends with NUL, or a binary. The
+	// error of one with mistakes carries the compiler's words.
+	Load(image []byte) (Module, error)
+}
+
+// Module is a loaded program.
+type Module interface {
+	// Function returns a function of the program by its name in it.
+	Function(name string) (Function, error)
+	// Close gives the module up; nothing of it is pending.
+	Close()
+}
+
+// Function is a function that streams of its device can launch.
+type Function interface {
+	// Threads returns how many threads a block may have.
+	Threads() int
+	// Shared returns how many bytes of dynamic shared memory a block may have.
+	Shared() int
+	// Parameters returns the size of each parameter in bytes; nil if it is not known.
+	Parameters() []int
+}
+
+// Cell is how many bytes each argument of a Launch takes.
+const Cell = 16
+
+// Launch describes a launch of a function.
+type Launch struct {
+	Function    Function
+	Grid, Block [3]uint32
+	// Cluster is the number of blocks of a cluster, for three dimensions; all 0 without
+	// clusters.
+	Cluster [3]uint32
+	// Shared is the bytes of dynamic shared memory.
+	Shared uint32
+	// Args are the arguments' values, each at the start of a Cell.
+	Args []byte
+	// Cooperative launches run all blocks at once or fail.
+	Cooperative bool
+	Tag         Tag
+}
+
+// SimulatedFunction is a Function of a simulated device: what runs it is a native function
+// on the streams of the device.
+type SimulatedFunction interface {
+	Function
+	// Prepare returns a launch that can run any number of times, one after the other. A
+	// kernel may access the memory only, which is sorted and disjoint.
+	Prepare(l Launch, memory []Extent) (PreparedLaunch, error)
+}
+
+// Extent is the addresses from Start to before End.
+type Extent struct{ Start, End uint64 }
+
+// PreparedLaunch is a launch with its arguments.
+type PreparedLaunch interface {
+	// Run executes the launch on the calling thread. fault is what the kernel did
+	// wrong, "" for nothing. With record it returns the bytes that were accessed.
+	Run(record bool) (reads, writes []Extent, fault string)
+	// Close gives the launch up.
+	Close()
+}

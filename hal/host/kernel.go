@@ -1,0 +1,161 @@
+package host
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+
+	"halstream/hal/driver"
+	"halstream/ptx"
+)
+
+// KernelLimit is the environment variable with the number of instructions, each for all threads of a
+// block, after which a kernel is taken for one that never ends. 0 stands for no limit.
+const KernelLimit = "HALSTREAM_KERNEL_LIMIT"
+
+const defaultKernelLimit = 1 << 34 // minutes of one processor
+
+// module is a program: PTX, which the processor executes.
+type module struct {
+	dev   *Device
+	m     *ptx.Module
+	limit int64
+}
+
+// Load implements driver.KernelDevice.
+func (d *Device) Load(image []byte) (driver.Module, error) {
+	const op = "load module"
+	text, _, _ := strings.Cut(string(image), "\x00")
+	if strings.HasPrefix(text, "\x7fELF") || strings.HasPrefix(text, "\x50\xed\x55\xba") {
+		return nil, driver.Errorf(driver.InvalidValue, op, "the program is machine code of a GPU, which the host device "+
+			"cannot run; give PTX or source")
+	}
+	limit := int64(defaultKernelLimit)
+	if given := os.Getenv(KernelLimit); given != "" {
+		n, err := strconv.ParseInt(given, 10, 64)
+		if err != nil || n < 0 {
+			return nil, driver.Errorf(driver.InvalidValue, op, "%s is %q; it is a number of instructions, 0 for no limit",
+				KernelLimit, given)
+		}
+		limit = n
+	}
+	m, err := ptx.Parse(text)
+	if err != nil {
+		return nil, driver.Errorf(driver.InvalidValue, op, "%v", err)
+	}
+	for _, name := range m.Kernels() { // a driver finds the mistakes of all kernels at the load
+		if _, err = m.Kernel(name); err != nil {
+			return nil, driver.Errorf(driver.InvalidValue, op, "%v", err)
+		}
+	}
+	return &module{d, m, limit}, nil
+}
+
+// Function implements driver.Module.
+func (p *module) Function(name string) (driver.Function, error) {
+	k, err := p.m.Kernel(name)
+	if err != nil {
+		return nil, driver.Errorf(driver.InvalidValue, "find function", "%v", err)
+	}
+	return &kernel{p, k}, nil
+}
+
+// Close implements driver.Module: the collector frees it.
+func (p *module) Close() {}
+
+type kernel struct {
+	p *module
+	k *ptx.Kernel
+}
+
+// sharedMemory is how much shared memory a block may have, as on a device of capability 8.0.
+const sharedMemory = 163 << 10
+
+// Threads implements driver.Function.
+func (k *kernel) Threads() int { return k.k.MaxThreads() }
+
+// Shared implements driver.Function.
+func (k *kernel) Shared() int { return max(0, sharedMemory-k.k.SharedBytes()) }
+
+// Parameters implements driver.Function.
+func (k *kernel) Parameters() []int {
+	sizes := make([]int, 0, len(k.k.Params()))
+	for _, p := range k.k.Params() {
+		sizes = append(sizes, p.Size)
+	}
+	return sizes
+}
+
+// Prepare implements driver.SimulatedFunction.
+func (k *kernel) Prepare(l driver.Launch, memory []driver.Extent) (driver.PreparedLaunch, error) {
+	const op = "launch"
+	if l.Cluster != [3]uint32{} && l.Cluster != [3]uint32{1, 1, 1} {
+		return nil, driver.Errorf(driver.NotSupported, op, "the host device has no clusters of blocks: it is one of capability 8.0")
+	}
+	params := make([]byte, k.k.ParamBytes())
+	for i, p := range k.k.Params() {
+		if p.Size > driver.Cell {
+			return nil, driver.Errorf(driver.NotSupported, op, "parameter %d of %s has %d bytes, and a launch passes %d at most; "+
+				"give the kernel a pointer to it", i+1, k.k.Name(), p.Size, driver.Cell)
+		}
+		copy(params[p.Offset:p.Offset+p.Size], l.Args[i*driver.Cell:])
+	}
+	ranges := make([]ptx.Range, len(memory))
+	for i, e := range memory {
+		ranges[i] = ptx.Range(e)
+	}
+	return &kernelRun{k: k, l: ptx.Launch{Grid: three(l.Grid), Block: three(l.Block), Shared: int(l.Shared), Params: params,
+		Memory: ranges, Limit: k.p.limit}}, nil
+}
+
+func three(n [3]uint32) [3]int { return [3]int{int(n[0]), int(n[1]), int(n[2])} }
+
+// kernelRun is a launch.
+type kernelRun struct {
+	k *kernel
+	l ptx.Launch
+}
+
+// Run implements driver.PreparedLaunch. On real threads several of them share the blocks; under a
+// deterministic schedule the blocks run one after the other.
+func (r *kernelRun) Run(record bool) (reads, writes []driver.Extent, fault string) {
+	l := r.l
+	if record {
+		l.Flags |= ptx.FlagRecord
+	}
+	run, err := r.k.k.Start(l)
+	if err != nil {
+		return nil, nil, err.Error()
+	}
+	defer run.Close()
+	var helpers sync.WaitGroup
+	if eng := r.k.p.dev.eng; eng.parallel.Load() {
+		blocks := uint64(l.Grid[0]) * uint64(l.Grid[1]) * uint64(l.Grid[2])
+		for range min(uint64(eng.engines), blocks) - 1 {
+			helpers.Go(run.Work)
+		}
+	}
+	run.Work()
+	helpers.Wait()
+	report, err := run.Report()
+	if report != nil {
+		_, _ = os.Stdout.WriteString(report.Output) // of printf; a closed output is the program's own affair
+		reads, writes = driverExtents(report.Reads), driverExtents(report.Writes)
+	}
+	if err != nil {
+		fault = err.Error()
+	}
+	return reads, writes, fault
+}
+
+// Close implements driver.PreparedLaunch.
+func (r *kernelRun) Close() {}
+
+func driverExtents(ranges []ptx.Range) []driver.Extent {
+	list := make([]driver.Extent, len(ranges))
+	for i, r := range ranges {
+		list[i] = driver.Extent(r)
+	}
+	return list
+}
