@@ -231,6 +231,11 @@
 //   - K2: Loading a module with errors fails with the compiler's text; a
 //     launch that cannot run, or whose arguments are not those that its
 //     program declares, fails at the call.
+//   - K3: The host device executes the PTX of a kernel for every thread of it, with no access
+//     to other memory than what is allocated when the launch is enqueued. An access
+//     elsewhere, a trap, a failed assertion and a kernel that goes on beyond
+//     HALSTREAM_KERNEL_LIMIT make the device lost (D7), with the instruction and its thread. What a
+//     kernel accesses is known to the byte once it has run (V45).
 //
 // # Schedule
 //

@@ -761,7 +761,7 @@ func (c *nativeCall) Run() (err *driver.Error) {
 		c.drop() // the device was lost after the call that enqueued the function had looked
 		return nil
 	}
-	text, failed := c.call()
+	text, code, failed := c.call()
 	if failed {
 		if text == "" {
 			text = "it failed, without a text"
@@ -769,7 +769,7 @@ func (c *nativeCall) Run() (err *driver.Error) {
 		c.s.failures.Add(1)
 		if c.losesDevice {
 			err = driver.Errorf(driver.DeviceLost, c.Title(), "%s: %s", c.Title(), text)
-			err.Site = c.site
+			err.Site, err.Code = c.site, code
 			dev.rt.lost.Store(true) // before anybody sees that the operation has ended
 		} else {
 			err = driver.Errorf(driver.HostFunction, c.Title(), "%s: %s", c.Title(), text)
@@ -781,21 +781,25 @@ func (c *nativeCall) Run() (err *driver.Error) {
 }
 
 // call calls the function, or runs the kernel, and keeps what it hands in.
-func (c *nativeCall) call() (text string, failed bool) {
+func (c *nativeCall) call() (text string, code int, failed bool) {
 	if c.kernel != nil {
 		reads, writes, fault := c.kernel.Run(c.handsIn)
 		c.handed = nil
 		if c.handsIn {
 			c.handed = &handedIn{rangesOfExtents(reads), rangesOfExtents(writes)}
 		}
-		return fault, fault != ""
+		if fault == nil {
+			return "", 0, false
+		}
+		return fault.Text, fault.Code, true
 	}
 	if !c.handsIn {
-		return native.Call(c.function, c.argument)
+		text, failed = native.Call(c.function, c.argument)
+		return text, 0, failed
 	}
 	text, failed, list, some := native.CallHandsIn(c.function, c.argument)
 	if c.handed = nil; !some {
-		return text, failed
+		return text, 0, failed
 	}
 	accesses := make([]Access, 0, len(list))
 	for _, a := range list {
@@ -806,7 +810,7 @@ func (c *nativeCall) call() (text string, failed bool) {
 	}
 	c.handed = &handedIn{}
 	c.handed.reads, c.handed.writes = rangesOf(accesses)
-	return text, failed
+	return text, 0, failed
 }
 
 // Drop implements driver.NativeCall. It is called with locks held, so the argument is
@@ -1013,7 +1017,7 @@ func (s *Stream) launchSimulated(t *Thread, f *Function, simulated driver.Simula
 	if err != nil {
 		return err
 	}
-	call := &nativeCall{s: s, name: f.name, losesDevice: true, kernel: prepared, handsIn: true}
+	call := &nativeCall{s: s, name: f.name, site: spec.Site, losesDevice: true, kernel: prepared, handsIn: true}
 	if c := s.capture.Load(); c != nil {
 		if err = c.addSimulated(s, f, call, slices.Clone(reads), slices.Clone(writes)); err != nil {
 			prepared.Close()

@@ -107,6 +107,12 @@ func (f *Function) Parameters() ([]int, bool) {
 	return slices.Clone(sizes), sizes != nil
 }
 
+// Simulated reports whether the processor executes the function, for a simulated device.
+func (f *Function) Simulated() bool {
+	_, ok := f.d.(driver.SimulatedFunction)
+	return ok
+}
+
 // LaunchSpec is the configuration of a launch.
 type LaunchSpec struct {
 	// Grid is the number of blocks and Block the number of threads in each, for three
@@ -122,6 +128,8 @@ type LaunchSpec struct {
 	Args []byte
 	// Cooperative launches run all blocks at once or fail.
 	Cooperative bool
+	// Site is where the program launches, for the error with which a simulated device is lost; 0: not known.
+	Site uint32
 }
 
 // check rejects a configuration with which f cannot be launched.

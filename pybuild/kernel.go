@@ -13,6 +13,7 @@ import (
 	"strings"
 	"unsafe"
 
+	"halstream/bindings/python"
 	"halstream/hal"
 	"halstream/hal/driver"
 )
@@ -126,6 +127,9 @@ func StreamLaunch(id, functionID, launch int64) (misplaced int64, err error) {
 	spec, modes := launchAt(launch)
 	if err := checkModes(modes); err != nil {
 		return 0, raise(err)
+	}
+	if f.Simulated() {
+		spec.Site = python.ProgramLine()
 	}
 	placed, err := s.LaunchPacked(t, f, spec, modes)
 	if !placed {

@@ -65,7 +65,6 @@ _SHARED = {"held-streams": f"the streams of a priority share {queues.CONNECTIONS
 LACKS = {
     "host": {
         "cuda-driver": "the host device has no driver",
-        "kernels": "the host device runs no CUDA programs",
         "silicon": "it is no device of a vendor",
         "vendor-memory": "the host sees the memory of its own devices",
     },

@@ -65,6 +65,9 @@ func site() uint32 { return uint32(C.halstream_site()) }
 // line returns where the calling thread's program is, as far as captures want to know.
 func line() uint32 { return uint32(C.halstream_line()) }
 
+// ProgramLine returns the innermost line of the program that the calling thread is at. Python's lock is held.
+func ProgramLine() uint32 { return uint32(C.halstream_program_line()) }
+
 // SiteText returns the stack of a site, innermost frame first: a list of records.Frame in JSON; "" if it is unknown.
 // Python's lock is held.
 func SiteText(site uint32) string {

@@ -58,9 +58,9 @@ type Extent struct{ Start, End uint64 }
 
 // PreparedLaunch is a launch with its arguments.
 type PreparedLaunch interface {
-	// Run executes the launch on the calling thread. fault is what the kernel did
-	// wrong, "" for nothing. With record it returns the bytes that were accessed.
-	Run(record bool) (reads, writes []Extent, fault string)
+	// Run executes the launch on the calling thread. With record it returns the bytes
+	// that were accessed. The error has the text of what the kernel did wrong, and CUDA's code.
+	Run(record bool) (reads, writes []Extent, fault *Error)
 	// Close gives the launch up.
 	Close()
 }

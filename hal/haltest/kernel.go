@@ -3,6 +3,7 @@ package haltest
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 
 	"github.com/stretchr/testify/require"
 
@@ -135,6 +136,22 @@ var kernelCases = []testCase{
 		require.ErrorIs(k, s.Launch(k.Me, f, line(64, h.Start, 9, 64), nil, nil), hal.ErrClosed)
 		_, err = m.Function("fill_u32")
 		require.ErrorIs(k, err, hal.ErrClosed)
+	}},
+	{"V45_a_kernel_hands_in_what_it_accesses", Kernels | Memory | Recovers, func(k *Kit) {
+		s := k.Stream(ordinary)
+		f := loadFunction(k, loadModule(k, 0, ptxAdd), "add_f32")
+		b, other := k.Alloc(0, 4*100), k.Alloc(0, 4*100)
+		k.Fill(s, b, 0)
+		k.Fill(s, other, 0)
+		seen := k.HandedIn()
+		require.NoError(k, s.Launch(k.Me, f, line(8, b.Start, b.Start+80, other.Start, 8), whole(other), whole(b)))
+		k.Sync(s)
+		k.Eventually(func() bool { return len(seen()) == 1 }, "the kernel has handed in nothing")
+		reads := []hal.Range{{Start: b.Start + 80, Size: 32}, {Start: other.Start, Size: 32}}
+		if other.Start < b.Start {
+			slices.Reverse(reads)
+		}
+		require.Equal(k, hal.Accesses{Reads: reads, Writes: []hal.Range{{Start: b.Start, Size: 32}}}, seen()[0].accesses)
 	}},
 	{"K2_mistakes_are_told_at_the_load", Kernels, func(k *Kit) {
 		d := k.Device(0)

@@ -121,6 +121,18 @@ var lostCases = []testCase{
 		require.Zero(k, c.runs())
 		require.Subset(k, seen, []string{"native", "record", "wait", "wait stream"})
 	}},
+	{"K3_a_kernel_that_leaves_its_memory_loses_the_device", Memory | Kernels | Recovers, func(k *Kit) {
+		defer recovers(k, 0)
+		s := k.Stream(ordinary)
+		f := loadFunction(k, loadModule(k, 0, ptxFill), "fill_u32")
+		b := k.Alloc(0, 64)
+		require.NoError(k, s.Launch(k.Me, f, line(17, b.Start, 3, 17), nil, whole(b)))
+		_, err := s.Synchronize(k.Me, int64(Limit))
+		require.ErrorIs(k, err, hal.ErrDeviceLost)
+		require.ErrorContains(k, err, "write of size 4 bytes")
+		require.ErrorContains(k, err, "by thread (16,0,0) in block (0,0,0)")
+		require.Equal(k, 700, err.(*hal.Error).Code)
+	}},
 	{"D7_a_device_that_waits_for_a_lost_one_is_lost", Memory | Gates | Pair | Recovers, func(k *Kit) {
 		defer recovers(k, 0, 1)
 		side, far, other := k.Stream(ordinary), k.StreamOn(1, ordinary), k.StreamOn(1, ordinary)

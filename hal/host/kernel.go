@@ -1,6 +1,7 @@
 package host
 
 import (
+	"errors"
 	"os"
 	"strconv"
 	"strings"
@@ -16,6 +17,29 @@ const KernelLimit = "HALSTREAM_KERNEL_LIMIT"
 
 const defaultKernelLimit = 1 << 34 // minutes of one processor
 
+// Numbers of the CUDA driver's errors.
+const (
+	noBinary       = 209 // CUDA_ERROR_NO_BINARY_FOR_GPU
+	invalidPTX     = 218 // CUDA_ERROR_INVALID_PTX
+	notFound       = 500 // CUDA_ERROR_NOT_FOUND
+	illegalAddress = 700 // CUDA_ERROR_ILLEGAL_ADDRESS
+	assertion      = 710 // CUDA_ERROR_ASSERT
+	misaligned     = 716 // CUDA_ERROR_MISALIGNED_ADDRESS
+	launchFailed   = 719 // CUDA_ERROR_LAUNCH_FAILED, of all other faults
+)
+
+// codes are the driver's numbers for what a kernel did wrong.
+var codes = map[string]int{
+	"bounds": illegalAddress, "shared bounds": illegalAddress, "local bounds": illegalAddress, "parameter bounds": illegalAddress,
+	"no space": illegalAddress, "misaligned": misaligned, "assert": assertion,
+}
+
+func withCode(code int, op string, err error) *driver.Error {
+	made := driver.Errorf(driver.InvalidValue, op, "%v", err)
+	made.Code = code
+	return made
+}
+
 // module is a program: PTX, which the processor executes.
 type module struct {
 	dev   *Device
@@ -28,8 +52,8 @@ func (d *Device) Load(image []byte) (driver.Module, error) {
 	const op = "load module"
 	text, _, _ := strings.Cut(string(image), "\x00")
 	if strings.HasPrefix(text, "\x7fELF") || strings.HasPrefix(text, "\x50\xed\x55\xba") {
-		return nil, driver.Errorf(driver.InvalidValue, op, "the program is machine code of a GPU, which the host device "+
-			"cannot run; give PTX or source")
+		return nil, withCode(noBinary, op, errors.New("the program is machine code of a GPU, which the host device cannot run; "+
+			"give PTX or source"))
 	}
 	limit := int64(defaultKernelLimit)
 	if given := os.Getenv(KernelLimit); given != "" {
@@ -42,11 +66,11 @@ func (d *Device) Load(image []byte) (driver.Module, error) {
 	}
 	m, err := ptx.Parse(text)
 	if err != nil {
-		return nil, driver.Errorf(driver.InvalidValue, op, "%v", err)
+		return nil, withCode(invalidPTX, op, err)
 	}
 	for _, name := range m.Kernels() { // a driver finds the mistakes of all kernels at the load
 		if _, err = m.Kernel(name); err != nil {
-			return nil, driver.Errorf(driver.InvalidValue, op, "%v", err)
+			return nil, withCode(invalidPTX, op, err)
 		}
 	}
 	return &module{d, m, limit}, nil
@@ -56,7 +80,7 @@ func (d *Device) Load(image []byte) (driver.Module, error) {
 func (p *module) Function(name string) (driver.Function, error) {
 	k, err := p.m.Kernel(name)
 	if err != nil {
-		return nil, driver.Errorf(driver.InvalidValue, "find function", "%v", err)
+		return nil, withCode(notFound, "find function", err)
 	}
 	return &kernel{p, k}, nil
 }
@@ -119,14 +143,14 @@ type kernelRun struct {
 
 // Run implements driver.PreparedLaunch. On real threads several of them share the blocks; under a
 // deterministic schedule the blocks run one after the other.
-func (r *kernelRun) Run(record bool) (reads, writes []driver.Extent, fault string) {
+func (r *kernelRun) Run(record bool) (reads, writes []driver.Extent, fault *driver.Error) {
 	l := r.l
 	if record {
 		l.Flags |= ptx.FlagRecord
 	}
 	run, err := r.k.k.Start(l)
 	if err != nil {
-		return nil, nil, err.Error()
+		return nil, nil, withCode(launchFailed, "launch", err)
 	}
 	defer run.Close()
 	var helpers sync.WaitGroup
@@ -144,7 +168,11 @@ func (r *kernelRun) Run(record bool) (reads, writes []driver.Extent, fault strin
 		reads, writes = driverExtents(report.Reads), driverExtents(report.Writes)
 	}
 	if err != nil {
-		fault = err.Error()
+		code := launchFailed
+		if found, ok := errors.AsType[*ptx.Fault](err); ok && codes[found.Kind] != 0 {
+			code = codes[found.Kind]
+		}
+		fault = withCode(code, "launch", err)
 	}
 	return reads, writes, fault
 }

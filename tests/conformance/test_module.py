@@ -205,9 +205,9 @@ def test_K2_a_launch_that_cannot_run_fails_at_the_call() -> None:
 
 
 @pytest.mark.needs("host")
-def test_K2_the_host_device_loads_no_programs() -> None:
-    with pytest.raises(hs.NotSupportedError, match="host backend"):
-        _native.module_load(0, PTX)
+def test_K2_the_host_device_loads_no_machine_code() -> None:
+    with pytest.raises(hs.InvalidValueError, match="machine code of a GPU"):
+        _native.module_load(0, "hex:" + b"\x7fELF".hex())
 
 
 @pytest.mark.needs("kernels")

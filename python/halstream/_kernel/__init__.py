@@ -39,7 +39,9 @@ class Kernel:
         CUDA C++, compiled with NVRTC at first use; PTX; or a cubin. Its kernel
         is brought to a device at the first launch there and stays.
     host : callable or native function
-        What the host device runs, once for each launch. A Python callable is
+        What the host device runs, once for each launch, instead of the CUDA
+        form: it executes source and PTX itself, each thread of them, and checks
+        every access, but slower than a function does. A Python callable is
         given ``(grid, block, *args)``: two tuples of three, scalars as NumPy
         scalars, arrays as NumPy arrays, read-only where they are declared
         ``in``. A native function (an address, ctypes, cffi, or a numba
@@ -104,9 +106,14 @@ class Kernel:
 
     @property
     def forms(self) -> tuple[str, ...]:
-        """Backends that it has a form for."""
-        found = {"cuda": self._cuda, "host": self._host}
+        """Backends that it has a form for; the host device runs the CUDA form, too, where that is no cubin."""
+        found = {"cuda": self._cuda, "host": self._cuda if self._on_host else self._host}
         return tuple(backend for backend, form in found.items() if form is not None)
+
+    @property
+    def _on_host(self) -> bool:
+        """Whether the host device runs the CUDA form."""
+        return self._host is None and self._form != "cubin"
 
     @property
     def signature(self) -> str:
@@ -166,7 +173,7 @@ class Kernel:
 
         A CUDA driver may wait for all work of a device before it loads a program, also
         for a stream that waits for the host: load a kernel before such work begins.
-        Kernels of the host device need no loading.
+        Host forms need no loading.
 
         Parameters
         ----------
@@ -185,7 +192,7 @@ class Kernel:
             If the device cannot run it.
         """
         backend, number = self._check_form("load"), ordinal(device)
-        if backend != "host":
+        if backend != "host" or self._on_host:
             from . import _launch
 
             _launch.on_device(self, number)
@@ -215,7 +222,7 @@ class Kernel:
             return
         backend = self._check_form("launch")
         values, reads, writes = self._check(stream, args)
-        if backend != "host":
+        if backend != "host" or self._on_host:
             from . import _launch
 
             _launch.launch(self, stream, shape, values, reads, writes)

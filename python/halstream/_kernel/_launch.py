@@ -1,4 +1,4 @@
-"""Kernels on CUDA devices: programs loaded once for each device, arguments as a launch takes them."""
+"""Kernels of CUDA programs: programs loaded once for each device, arguments as a launch takes them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _memory, _native
 from .._core import _hostfunc
-from .._core._interop import device_facts, fact
+from .._core._interop import backend_name, device_facts, fact
 from .._errors import CompileError, HalError, KernelArgumentError
 from . import _nvrtc
 from ._packing import CELL, Shape
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from . import Kernel
 
 __all__ = ["Loaded", "forget", "launch"]
+
+#: What the host device runs: PTX for devices of this compute capability and older ones.
+HOST_CAPABILITY = 8, 0
 
 # The driver's numbers for programs that it cannot use.
 _NO_BINARY = 209
@@ -152,9 +155,12 @@ def on_device(kernel: Kernel, ordinal: int) -> Loaded:
 
 def _load(kernel: Kernel, ordinal: int) -> Loaded:
     """Bring a kernel to a device, compiled for it if it is source."""
-    facts = device_facts(ordinal)
-    capability = facts["major"], facts["minor"]
-    driver = int(fact(ordinal, "driver")) // 1000  # the major version
+    if backend_name() == "host":
+        capability, driver = HOST_CAPABILITY, 0
+    else:
+        facts = device_facts(ordinal)
+        capability = facts["major"], facts["minor"]
+        driver = int(fact(ordinal, "driver")) // 1000  # the major version
     # PTX, as every driver takes it that is not older than the compiler. A binary
     # for exactly this device works with an older driver.
     source = kernel._form == "source"

@@ -1,0 +1,142 @@
+"""Kernels that the host device executes from PTX: what it checks, and what the sanitizer knows of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import halstream as hs
+import numpy as np
+import pytest
+
+LIMIT = 10.0
+
+pytestmark = [pytest.mark.usefixtures("backend"), pytest.mark.needs("kernels", "schedules")]
+
+# y[i] = x[i] * factor, for the rows from `first` on.
+SCALE = """
+.version 7.0
+.target sm_80
+.address_size 64
+.visible .entry scale(.param .u64 y, .param .u64 x, .param .f32 factor, .param .u32 first, .param .u32 n)
+{
+    .reg .pred %p<2>;
+    .reg .b32 %r<8>;
+    .reg .f32 %f<4>;
+    .reg .b64 %d<8>;
+    ld.param.u64 %d1, [y];
+    ld.param.u64 %d2, [x];
+    ld.param.f32 %f1, [factor];
+    ld.param.u32 %r1, [first];
+    ld.param.u32 %r2, [n];
+    mov.u32 %r3, %ctaid.x;
+    mov.u32 %r4, %ntid.x;
+    mov.u32 %r5, %tid.x;
+    mad.lo.u32 %r6, %r3, %r4, %r5;
+    setp.ge.u32 %p1, %r6, %r2;
+    @%p1 bra END;
+    add.u32 %r7, %r6, %r1;
+    mul.wide.u32 %d3, %r7, 4;
+    add.u64 %d4, %d1, %d3;
+    add.u64 %d5, %d2, %d3;
+    ld.global.f32 %f2, [%d5];
+    mul.f32 %f3, %f2, %f1;
+    st.global.f32 [%d4], %f3;
+END:
+    ret;
+}
+"""
+NEVER_ENDS = """
+.version 7.0
+.target sm_80
+.address_size 64
+.visible .entry spin() { AGAIN: bra AGAIN; }
+"""
+
+
+def scale_kernel() -> hs.Kernel:
+    return hs.Kernel(
+        SCALE, name="scale", signature="inout float32 *y, in float32 *x, float32 factor, uint32 first, uint32 n"
+    )
+
+
+def test_K3_a_kernel_runs_under_every_schedule() -> None:
+    scale = scale_kernel()
+    for spec in ("fifo", "latest", "random 3"):
+        with hs.testing.schedule(spec):
+            a, b = hs.Stream(), hs.Stream()
+            x, y = hs.asarray(np.arange(100, dtype=np.float32)), hs.zeros(100, np.float32)
+            hs.synchronize(0, timeout=LIMIT)
+            a.launch(scale, 2, 64, y, x, 2, 0, 100)
+            b.wait_stream(a)
+            b.launch(scale, 2, 64, y, y, 3, 50, 50)
+            expected = np.arange(100) * 2.0
+            expected[50:] *= 3
+            np.testing.assert_array_equal(y.numpy(b), expected)
+
+
+def test_V45_kernels_that_write_different_rows_of_an_array_are_not_reported() -> None:
+    scale = scale_kernel()
+    with hs.sanitize(on="collect") as check:
+        a, b = hs.Stream(), hs.Stream()
+        x, y = hs.asarray(np.ones(64, np.float32)), hs.zeros(64, np.float32)
+        hs.synchronize(0, timeout=LIMIT)
+        a.launch(scale, 1, 32, y, x, 2, 0, 32)
+        b.launch(scale, 1, 32, y, x, 2, 32, 32)
+        hs.synchronize(0, timeout=LIMIT)
+    assert list(check) == []
+
+
+def test_V45_one_row_too_far_is_reported() -> None:
+    scale = scale_kernel()
+    with hs.sanitize(on="collect") as check:
+        a, b = hs.Stream(), hs.Stream()
+        x, y = hs.asarray(np.ones(64, np.float32)), hs.zeros(64, np.float32)
+        hs.synchronize(0, timeout=LIMIT)
+        a.launch(scale, 2, 32, y, x, 2, 0, 33)
+        b.launch(scale, 1, 32, y, x, 2, 32, 32)
+        hs.synchronize(0, timeout=LIMIT)
+    (finding,) = check
+    assert "4 bytes" in finding.text and "scale" in finding.text, finding.text
+
+
+def test_K3_a_kernel_that_does_not_end_fails(child: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HALSTREAM_KERNEL_LIMIT", "100000")
+    done = child(
+        f"""
+        import halstream as hs
+        s = hs.Stream()
+        s.launch(hs.Kernel({NEVER_ENDS!r}, name="spin", signature=""), 1, 32)
+        try:
+            s.synchronize(timeout=60)
+        except hs.DeviceLostError as exc:
+            assert "spin" in str(exc) and "100000" in str(exc), exc
+            print("failed")
+        hs.testing.recover()
+        """
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "failed\n"
+
+
+def test_K3_memory_that_was_freed_before_the_launch_is_out_of_bounds(child: Callable[..., Any]) -> None:
+    done = child(
+        f"""
+        import halstream as hs, numpy as np
+        s = hs.Stream()
+        scale = hs.Kernel({SCALE!r}, name="scale", signature="uint64 y, uint64 x, float32 factor, uint32 first, uint32 n")
+        x = hs.asarray(np.ones(8, np.float32))
+        y = hs.zeros(8, np.float32)
+        at = x.ptr
+        x._memory.free()
+        s.launch(scale, 1, 8, y.ptr, at, 2, 0, 8)
+        try:
+            s.synchronize(timeout=60)
+        except hs.DeviceLostError as exc:
+            assert "Invalid __global__ read" in str(exc) and exc.code == 700, exc
+            print("failed")
+        hs.testing.recover()
+        """
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "failed\n"
