@@ -48,11 +48,13 @@ func TestWhatTheHostBackendHasNot(t *testing.T) {
 	for _, f := range []func() error{
 		func() error { _, err := DeviceFact(0, "uuid"); return err },
 		func() error { _, err := StreamExternal(0, 0x1234); return err },
-		func() error { _, err := ModuleLoad(0, "text"); return err },
-		func() error { _, err := ModuleLoad(0, "hex:7f"); return err },
 		func() error { _, err := PeerEnable(0, 1); return err },
 	} {
 		require.ErrorContains(t, f(), "not_supported")
+	}
+	for _, image := range []string{"hex:7", "text", "hex:7f", "hex:7f454c46"} {
+		_, err := ModuleLoad(0, image)
+		require.ErrorContains(t, err, "invalid_value", image)
 	}
 	_, err := ModuleLoad(0, "hex:7")
 	require.ErrorContains(t, err, "invalid_value")
