@@ -51,12 +51,12 @@ run: build
 check: build
 	go vet ./...
 	$(BIN)/python -m ruff check .
-	go test -shuffle=on ./hal/... ./bindings/... ./pybuild ./capi
+	go test -shuffle=on ./hal/... ./ptx ./bindings/... ./pybuild ./capi
 	$(PYTEST) tests/conformance
 
 # Five minutes on two idle cores: the core with the race detector, and Python's tests but for those of PROGRAMS.
 test: build graphviz
-	go test -race -shuffle=on ./hal/... ./bindings/... ./pybuild ./capi
+	go test -race -shuffle=on ./hal/... ./ptx ./bindings/... ./pybuild ./capi
 	$(BIN)/python tools/contract.py --check
 	$(PYTEST) $(addprefix --ignore=,$(PROGRAMS)) tests
 
@@ -128,7 +128,7 @@ oracle-cupy-graph: build
 # a CMake package, in build/ascend. It needs Go and a C compiler, and no Python.
 acl-library: build/ascend/lib/libascendcl.so
 
-build/ascend/lib/libascendcl.so: go.mod go.sum $(shell find hal cuda bindings libascendcl -type f)
+build/ascend/lib/libascendcl.so: go.mod go.sum $(shell find hal ptx cuda bindings libascendcl -type f)
 	mkdir -p build/ascend && cp -R libascendcl/package/. build/ascend
 	go build -buildmode=c-shared -buildvcs=false -trimpath -o $@.new -ldflags="-s -w -extldflags \
 		'-Wl,--version-script=$(CURDIR)/libascendcl/exports.map -Wl,-soname,libascendcl.so -Wl,-z,nodelete \

@@ -42,11 +42,11 @@ def inputs():
     """Yield every file that the extension is made from."""
     yield from (ROOT / name for name in ("go.mod", "go.sum", "setup.py", "pyproject.toml"))
     yield from (SUPPORT / name for name in ("Python.h", "pybindgen.py", "stubs.py", "target.py"))
-    for folder in ("hal", "cuda", "ascend", "bindings", "capi", "pybuild"):
+    for folder in ("hal", "ptx", "cuda", "ascend", "bindings", "capi", "pybuild"):
         for path in sorted((ROOT / folder).rglob("*")):
             if path.parent.name in ("fakecuda", "fakeacl"):
                 continue  # for tests: no part of a wheel
-            if path.suffix in (".go", ".c", ".h", ".s", ".map") and not path.name.endswith("_test.go"):
+            if path.suffix in (".go", ".c", ".h", ".s", ".def", ".map") and not path.name.endswith("_test.go"):
                 yield path
     yield from sorted((ROOT / "libascendcl" / "package" / "include").rglob("*.h"))
     yield ROOT / "python" / "halstream" / "include" / "halstream.h"
