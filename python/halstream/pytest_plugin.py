@@ -212,7 +212,7 @@ def pytest_report_header(config: pytest.Config) -> str | None:
         parts.append(f"{plan.schedules} schedules, depth {plan.depth}, seed {plan.seed}")
     parts += [name for name in FLAGS if getattr(plan, name)]
     if plan.sanitized and not plan.ordered:
-        parts.append("on real threads" if plan.real_threads or real_torch.works else "in the order of the calls")
+        parts.append("in the order of the calls" if plan.in_order else "on real threads")
     return "streams: " + ", ".join(parts) if parts else None
 
 

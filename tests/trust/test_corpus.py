@@ -84,7 +84,8 @@ def test_V1_one_run_in_the_order_of_the_calls_is_enough(program: Program) -> Non
 @pytest.mark.parametrize("how", ["fifo", "latest", "parallel"])
 @pytest.mark.parametrize("program", PROGRAMS, ids=names)
 def test_V1_its_twin_is_never_reported(program: Program, how: str) -> None:
-    with schedule(how) if how != "parallel" else hs.Stream(), hs.sanitize(on="collect") as report:
+    run = schedule(how) if how != "parallel" else hs.Stream()
+    with run, hs.sanitize(on="collect", threads=how == "parallel") as report:
         program.fixed()
     assert not report.races and not report.refills, str(report)
 

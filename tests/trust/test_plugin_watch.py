@@ -58,9 +58,11 @@ def test_the_marker_turns_on_the_sanitizer_only(run: Runner) -> None:
     {UNORDERED}
     @pytest.mark.streams(sanitize=True)
     def test_marked(streams):
+        assert streams.schedule == "fifo"
+        unordered()
+    def test_not_marked(streams):
         assert streams.schedule == "parallel"
         unordered()
-    def test_not_marked(): unordered()
     """
     run(source).assert_outcomes(failed=1, passed=1)
 

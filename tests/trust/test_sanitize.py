@@ -48,10 +48,14 @@ def order() -> None:
 )
 def test_a_race_raises_at_the_end_whatever_the_schedule(backend: str, spec: str) -> None:
     with schedule(spec) if spec != "parallel" else warnings.catch_warnings():
-        with pytest.raises(hs.UnorderedAccessError, match="1 unordered access") as caught, hs.sanitize():
+        threads = spec == "parallel"
+        with (
+            pytest.raises(hs.UnorderedAccessError, match="1 unordered access") as caught,
+            hs.sanitize(threads=threads),
+        ):
             race()
         assert len(caught.value.report.races) == 1  # type: ignore[attr-defined]
-        with hs.sanitize() as report:
+        with hs.sanitize(threads=threads) as report:
             order()
         assert not report and not report.all and str(report) == "halstream: no unordered access"
 

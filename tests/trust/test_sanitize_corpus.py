@@ -37,7 +37,7 @@ def test_a_broken_program_is_reported_in_one_run_that_passes(backend: str, progr
 @pytest.mark.parametrize("spec", ["fifo", "latest", "random 1", "parallel"])
 def test_its_twin_is_not(backend: str, program: Program, spec: str) -> None:
     run = contextlib.nullcontext() if spec == "parallel" else schedule(spec)
-    with run, hs.sanitize(on="collect") as report:
+    with run, hs.sanitize(on="collect", threads=spec == "parallel") as report:
         program.fixed()
     assert not report.all, f"{program.name}:\n{report}"
 

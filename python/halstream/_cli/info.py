@@ -28,7 +28,7 @@ VARIABLES = {
     "HALSTREAM_HOST_THREADS": "maximum number of threads for Python functions on streams (32)",
     "HALSTREAM_HOST_MEMORY": "bytes of each host device's memory, and of pinned memory (half of the machine's)",
     "HALSTREAM_CACHE_DIR": "folder for compiled kernels and libraries, and for tokens (the user's cache folder)",
-    "HALSTREAM_SANITIZE": "1, warn, raise: report unordered accesses; ,pages: undeclared ones; ,threads: on real threads",
+    "HALSTREAM_SANITIZE": "1, warn, raise: report unordered accesses; ,pages: undeclared ones; ,threads: real threads",
     "HALSTREAM_RECORD": "AscendCL programs in C: the file that gets what the program did, at its end",
     "HALSTREAM_SCHEDULE": "AscendCL programs in C: the schedule to run under, such as random 7",
     "HALSTREAM_SUPPRESSIONS": "file with suppression rules for the sanitizer",

@@ -10,6 +10,7 @@ import pytest
 
 from .._checks.suppress import from_environment
 from .._errors import InvalidValueError, ScheduleError
+from .._sites import real_torch
 
 if TYPE_CHECKING:
     from .._checks.results import Result
@@ -57,6 +58,11 @@ class Plan:
         return self.sanitize or self.strict or self.pages
 
     @property
+    def in_order(self) -> bool:
+        """Whether the sanitizer has the device run operations in the order of the calls."""
+        return self.sanitized and not (self.ordered or self.real_threads or real_torch.works)
+
+    @property
     def ordered(self) -> bool:
         """Whether the test runs under deterministic schedules."""
         return bool(self.schedules or self.prove or self.token)
@@ -69,7 +75,8 @@ class Streams:
     Attributes
     ----------
     schedule : str
-        The one in force, such as ``pct 7 3 240``; ``parallel`` if none was asked for.
+        The one in force, such as ``pct 7 3 240``; ``fifo`` under the sanitizer, else ``parallel``, if none
+        was asked for.
     run : int
         How often the test has run, this run included.
     seed : int

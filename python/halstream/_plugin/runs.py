@@ -224,7 +224,7 @@ class Runs:
         forget_instance(item)  # each run gets one of its own
         if not item._request:
             item._initrequest()
-        spec = "parallel" if block is None else block.spec
+        spec = block.spec if block is not None else "fifo" if self.plan.in_order else "parallel"
         self.last.streams = item.stash[STREAMS] = Streams(spec, self.count, self.plan.seed)
         if self.plan.leaks:
             self._leaks = self._leaks_snapshot()

@@ -37,7 +37,7 @@ def watched(runs: Runs, stack: contextlib.ExitStack) -> tuple[Callable[[], str],
     from .._checks.sanitize import sanitize
 
     test = runs.item.nodeid
-    scope = sanitize(on="collect", pages=runs.plan.pages, threads=runs.plan.real_threads or runs.plan.ordered)
+    scope = sanitize(on="collect", pages=runs.plan.pages, threads=not runs.plan.in_order)
     try:
         found = stack.enter_context(runs.item.config.stash[CARRY_OVER].scope(test, scope, runs.goes_on))
     except NotSupportedError as exc:
