@@ -22,7 +22,8 @@
 //     after the work of its stream and of those that were recorded for it. The free is
 //     no access, unless the block was allocated in order: what its memory is allocated
 //     for next is compared with the work that still uses it, on whatever stream that is:
-//     neither the free nor the allocation comes between.
+//     neither the free nor the allocation comes between. What it waited for before it
+//     is given out again on its own stream orders nothing but accesses to it.
 //   - C9: A table of a newer version is not given out. Structs begin with their sizes:
 //     shorter ones than were ever valid are refused.
 //   - C10: A stream says in which capture it takes part. A native function that was

@@ -403,7 +403,7 @@ func (c *Checker) enqueue(s *timeline, t *thread, k kind, op *hal.Operation) {
 			p = &point{version: op.Version, timeline: s}
 			c.event(op.Event).push(p)
 		case allocate:
-			c.addFrees(&g, op.Writes)
+			c.addFrees(&g, s, op.Writes)
 		case writeValue:
 			p = &point{timeline: s}
 			c.writeOn(op.Value, p)
@@ -472,14 +472,15 @@ func (c *Checker) launched(g *gather, s *timeline, op *hal.Operation) *point {
 	return p
 }
 
-// addFrees adds the points where memory that is given out again was freed.
-func (c *Checker) addFrees(g *gather, blocks []hal.Range) {
+// addFrees adds the points where memory that is given out again on s was freed. Where it stayed with s, what the free
+// waited for orders only this memory: whether it was given out so soon that it orders more depends on the moment.
+func (c *Checker) addFrees(g *gather, s *timeline, blocks []hal.Range) {
 	for _, r := range blocks {
 		for _, of := range []*table{&c.table, &c.frees} {
 			of.over(pieceOf(r), func(cl *cell, _ piece) {
 				for i := range cl.writes {
 					o := cl.writes[i].info
-					if o.kind != free {
+					if o.kind != free || o.silent && o.timeline == s {
 						continue
 					}
 					g.add(o.stamp, o.clocks)
@@ -965,7 +966,7 @@ func (c *Checker) release(s *timeline, it *heldOp) {
 			s.noteWait(op, it.from.timeline, it.from.seq)
 		}
 	case allocate:
-		c.addFrees(&g, op.Writes)
+		c.addFrees(&g, s, op.Writes)
 	case waitValue:
 		c.passed(&g, it.value, op)
 	}

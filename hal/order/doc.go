@@ -34,7 +34,9 @@
 //   - A synchronize of the host, and a query that the runtime made by itself.
 //
 //   - Memory that is allocated in stream order comes after the point where its
-//     former owner freed it, since elsewhere it is not allocated again before (M7).
+//     former owner freed it, since elsewhere it is not allocated again before (M7). What a
+//     caching allocator waited for before it gave memory out again on the same stream
+//     orders accesses to that memory only.
 //
 //   - What a host thread did before it released an object that orders threads, and what
 //     another one does after it acquired that ([Checker.Order]), such as a lock or a queue

@@ -212,3 +212,39 @@ def test_peaks_begin_again_and_nested_figures_are_complete(torch: Any) -> None:
     assert stats["allocated_bytes.all.allocated"] - stats["allocated_bytes.all.freed"] == torch.cuda.memory_allocated()
     torch.cuda.reset_accumulated_memory_stats()
     assert torch.cuda.memory_stats()["allocation.all.allocated"] == 0
+
+
+REUSED = """
+import halstream.torch.cuda_on_host
+import halstream as hs, torch
+
+def reload(wait):
+    d2h, staging = torch.cuda.Stream(), torch.zeros(256, pin_memory=True)
+    activation = torch.full((256,), 3.0, device="cuda")
+    d2h.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(d2h):
+        staging.copy_(activation, non_blocking=True)
+    activation.record_stream(d2h)
+    offloaded = d2h.record_event()
+    del activation
+    reloaded = torch.empty(256, device="cuda")  # the same memory, if the copy has ended by now
+    if wait:
+        torch.cuda.current_stream().wait_event(offloaded)
+    reloaded.copy_(staging, non_blocking=True)
+    torch.cuda.synchronize()
+
+for wait in (False, True):
+    found = 0
+    for _ in range(12):
+        torch.cuda.empty_cache()
+        with hs.sanitize(on="collect") as report:
+            reload(wait)
+        found += bool(report.all)
+    print(wait, found)
+"""
+
+
+def test_C8_the_verdict_does_not_depend_on_when_memory_is_given_out_again(program: Any) -> None:
+    """After Megatron-LM#7398: once the copy had ended, its memory was given out again, and hid the missing wait."""
+    done = program(REUSED)
+    assert (done.returncode, done.stdout) == (0, "False 12\nTrue 0\n"), done.stderr
