@@ -61,7 +61,6 @@ from ._plugin.plan import (
     plan_of,
 )
 from ._plugin.remembered import Remembered
-from ._sites import real_torch
 
 __all__ = ["Plan", "Streams"]
 
@@ -228,11 +227,11 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         if lines:
             _section(terminalreporter, title, lines)
     plan = terminalreporter.config.stash[PLAN]
-    if plan.sanitized and not plan.ordered and real_torch.works:
+    reports = [report for kind in terminalreporter.stats.values() for report in kind]
+    if plan.sanitized and not plan.ordered and any(hasattr(report, "stream_some_unseen") for report in reports):
         from ._checks.report import ON_THREADS
 
         _section(terminalreporter, "sanitizer of streams", [f"{ON_THREADS} --stream-schedules=1"])
-    reports = [report for kind in terminalreporter.stats.values() for report in kind]
     if any(hasattr(report, "stream_suppressed") for report in reports):
         from ._plugin.sanitized import suppressions
 

@@ -92,10 +92,10 @@ def test_kept_objects_are_compiled_again_when_their_text_changed(machine: Machin
     (machine.sources / "other.cpp").write_text('#include "other.h"\nint other() { return value; }\n')
     (machine.sources / "other.h").write_text("inline int value = 1;\n")
     objects = {"HALSTREAM_TORCH_OBJECTS": str(tmp_path / "objects")}
-    assert "2 of 2 files compiled" in machine.build(**objects)[2]
+    assert "2 of 2 units compiled" in machine.build(**objects)[2]
     (machine.sources / "other.h").write_text("inline int value = 2;\n")
     code, out, err = machine.build(**objects)
-    assert code == 0 and out.startswith("True ") and "1 of 1 files compiled" in err, err
+    assert code == 0 and out.startswith("True ") and "1 of 1 units compiled" in err, err
     shutil.rmtree(machine.cache)
     code, out, err = machine.build(**objects)
     assert code == 0 and out.startswith("True ") and "compiled," not in err, err

@@ -1,8 +1,10 @@
-"""Where the lines go that order work of a backward pass: the program's line is then that of the forward call."""
+"""Where the lines go that order work of a backward pass: into its hooks and recomputations, where the program has any."""
 
 from __future__ import annotations
 
+import re
 import signal
+from pathlib import Path
 from typing import Any
 
 import halstream as hs
@@ -10,8 +12,14 @@ import pytest
 from halstream._checks import variables
 
 
-def test_a_line_behind_the_call_of_the_backward_pass_is_not_suggested_for_a_hook(torch: Any) -> None:
-    """The hook runs within that call: behind it a wait comes too late."""
+def _line_of(text: str) -> str:
+    """Return the line of this file that a report's fix is put before."""
+    (number,) = re.findall(r"fix: before .*test_fix_places\.py:(\d+)\n", text)
+    return Path(__file__).read_text().splitlines()[int(number) - 1]
+
+
+def test_the_line_for_a_hook_of_the_backward_pass_is_in_the_hook(torch: Any) -> None:
+    """The hook runs within the call of the pass: behind that a wait comes too late."""
     side = torch.cuda.Stream()
     kept = torch.zeros(64, device="cuda")
     x = torch.ones(64, device="cuda", requires_grad=True)
@@ -29,13 +37,13 @@ def test_a_line_behind_the_call_of_the_backward_pass_is_not_suggested_for_a_hook
         total.backward()
         torch.cuda.default_stream().wait_stream(side)
         torch.cuda.synchronize()
-    found = [one for one in report if one.second.backward]
-    assert found
-    for one in found:
-        assert not one.fix and "in the backward pass, before it gets there" in one.text, one.text
+    (found,) = report
+    assert found.fix == "side.wait_stream(torch.cuda.default_stream())", found.text
+    assert "in test_the_line_for_a_hook_of_the_backward_pass_is_in_the_hook.<locals>.hook" in found.text
+    assert _line_of(found.text) == "            kept.copy_(gradient)", found.text
 
 
-def test_two_accesses_of_a_recomputation_have_no_line_at_the_forward_call(torch: Any) -> None:
+def test_the_line_for_two_accesses_of_a_recomputation_is_between_them(torch: Any) -> None:
     side = torch.cuda.Stream()
     shared = torch.ones(64, device="cuda")
     x = torch.ones(64, device="cuda", requires_grad=True)
@@ -51,10 +59,10 @@ def test_two_accesses_of_a_recomputation_have_no_line_at_the_forward_call(torch:
     with hs.sanitize(on="collect") as report:
         torch.utils.checkpoint.checkpoint(block, x, use_reentrant=True).sum().backward()
         torch.cuda.synchronize()
-    both = [one for one in report if one.first.backward and one.second.backward]
-    assert both
-    for one in both:
-        assert not one.fix and "in the backward pass" in one.text.partition("fix:")[2], one.text
+    assert len(report) == 2  # in the forward call and in the backward pass
+    for one in report:
+        assert one.fix == "side.wait_stream(torch.cuda.default_stream())", one.text
+        assert _line_of(one.text) == "            shared.add_(1)", one.text
 
 
 def test_a_stream_without_a_name_waits_as_the_current_one_of_its_block(torch: Any) -> None:

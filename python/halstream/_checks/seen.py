@@ -103,6 +103,11 @@ class Functions:
         """Those that work on arrays, and of which it is not known whether they write to them."""
         return list(self._unwatched)
 
+    @property
+    def some_unseen(self) -> bool:
+        """Whether there are any of which it is not known what they touch, or whether they write."""
+        return bool(self._unknown or self._unwatched)
+
     def _watched(self, counts: Iterable[int]) -> None:
         self.compared, self.partly, self.paged, self.untouched, self.beside, self.unclaimed, *blocks, views = counts
         self.views = 0 if self._pages else views

@@ -112,7 +112,7 @@ def plain(script: str, args: Sequence[str], options: Options, *, leaks: bool, in
     with contextlib.nullcontext() if into is None else _assertions_of_functions(failed):
         outcome = _script.run(script, args, options.module)
         end()
-        if reports and real_torch.works:
+        if real_torch.works and any(report.functions.some_unseen for report in reports):
             say(f"{ON_THREADS} --schedules 1")
         code = outcome.code or int(found_something)
     if into is not None:

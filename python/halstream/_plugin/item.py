@@ -6,6 +6,7 @@ import os
 import shlex
 import warnings
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -45,9 +46,11 @@ def run_test(item: pytest.Function, nextitem: pytest.Item | None, plan: Plan, wr
         else:
             runs.once()
             outcome = runs.last
+    of: Any = outcome.failed or outcome.reports[-1]
     if runs.suppressed:
-        of = outcome.failed or outcome.reports[-1]
-        of.stream_suppressed = dict(runs.suppressed)  # type: ignore[attr-defined]
+        of.stream_suppressed = dict(runs.suppressed)
+    if runs.some_unseen:
+        of.stream_some_unseen = True
     _log(item, nextitem, outcome, runs.durations)
     hook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
 

@@ -94,6 +94,7 @@ class Runs:
         self._block: Schedule | None = None
         #: How many findings each rule for suppressions took out, in all runs.
         self.suppressed = Counter[str]()
+        self.some_unseen = False  #: the sanitizer does not know what some function touches
         self.results_wanted = RESULTS in item.config.stash
 
     def __enter__(self) -> Runs:

@@ -42,7 +42,12 @@ def watched(runs: Runs, stack: contextlib.ExitStack) -> tuple[Callable[[], str],
         found = stack.enter_context(runs.item.config.stash[CARRY_OVER].scope(test, scope, runs.goes_on))
     except NotSupportedError as exc:
         return nothing, str(exc)
-    stack.callback(lambda: runs.suppressed.update(found.suppressed_by))
+
+    def ended() -> None:
+        runs.suppressed.update(found.suppressed_by)
+        runs.some_unseen = runs.some_unseen or found.functions.some_unseen
+
+    stack.callback(ended)
     seen = named = 0
 
     def check() -> str:
