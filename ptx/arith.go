@@ -79,7 +79,19 @@ func element(typ string) (string, bool) {
 }
 
 // sized is the name of a loop by the bytes of a type.
-func sized(name, typ string) string { return fmt.Sprintf("%s_%d", name, registerSize(typ)) }
+func sized(name, typ string) string {
+	switch registerSize(typ) {
+	case 1:
+		return name + "_1"
+	case 2:
+		return name + "_2"
+	case 4:
+		return name + "_4"
+	case 8:
+		return name + "_8"
+	}
+	return name + "_16"
+}
 
 // integer is the name of a loop by an integer type; bits count as unsigned.
 func integer(name, typ string) string {

@@ -9,6 +9,7 @@ import "C"
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -271,6 +272,8 @@ func (p *program) decode(f *function, isEntry bool) {
 		consts: map[constant]int32{}, special: map[string]int32{}, places: map[*variable]int{}, labels: map[string]int32{},
 	}
 	d.regs = make([]register, f.registers, f.registers+64)
+	p.code = slices.Grow(p.code, len(f.body)+len(f.body)/4)
+	p.lines, p.texts = slices.Grow(p.lines, len(f.body)+len(f.body)/4), slices.Grow(p.texts, len(f.body)+len(f.body)/4)
 	d.s, d.o = &statement{line: f.line}, &opcode{text: f.name}
 	if !f.hasBody {
 		d.fail("the function is declared but not defined")

@@ -402,11 +402,62 @@ TARGET static void CAT(multiply_, ISA)(f32 *c, const f32 *a, const f32 *b, int r
 	}
 }
 
+/* The greatest of n offsets, and all of them or-ed. */
+TARGET static u32 CAT(reach_, ISA)(const u32 *base, int n, u32 *bits) {
+	u32 most = 0, any = 0;
+	base = __builtin_assume_aligned(base, 32);
+	for (int i0 = 0; i0 < n; i0 += LANES) {
+		LOOP for (int i = i0; i < i0 + LANES; i++) {
+			most = base[i] > most ? base[i] : most;
+			any |= base[i];
+		}
+	}
+	*bits = any;
+	return most;
+}
+
+TARGET static void CAT(gather_, ISA)(u32 *d, const u8 *p, const u32 *base, int n) {
+	for (int i = 0; i < n; i += 8) {
+		for (int k = 0; k < 8; k++) memcpy(&d[i + k], p + base[i + k], 4);
+	}
+}
+
+typedef u32 u32x4 __attribute__((vector_size(16), aligned(4)));
+#if defined(__clang__) || __GNUC__ >= 12
+#define MIX(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define MIX(a, b, ...) __builtin_shuffle(a, b, (u32x4){__VA_ARGS__})
+#endif
+
+/* Four rows of four words become four columns. */
+#define TRANSPOSE(r0, r1, r2, r3) \
+	u32x4 t0 = MIX(r0, r1, 0, 4, 1, 5), t1 = MIX(r0, r1, 2, 6, 3, 7), t2 = MIX(r2, r3, 0, 4, 1, 5), t3 = MIX(r2, r3, 2, 6, 3, 7); \
+	u32x4 c0 = MIX(t0, t2, 0, 1, 4, 5), c1 = MIX(t0, t2, 2, 3, 6, 7), c2 = MIX(t1, t3, 0, 1, 4, 5), c3 = MIX(t1, t3, 2, 3, 6, 7);
+
+#define SPLIT(r0, r1, r2, r3) \
+	{ \
+		u32x4 v0 = *(const u32x4 *)(r0), v1 = *(const u32x4 *)(r1), v2 = *(const u32x4 *)(r2), v3 = *(const u32x4 *)(r3); \
+		TRANSPOSE(v0, v1, v2, v3) \
+		*(u32x4 *)&d0[i] = c0, *(u32x4 *)&d1[i] = c1, *(u32x4 *)&d2[i] = c2, *(u32x4 *)&d3[i] = c3; \
+	}
+
+TARGET static void CAT(gather4_, ISA)(u32 *d0, u32 *d1, u32 *d2, u32 *d3, const u8 *p, const u32 *base, int n) {
+	for (int i = 0; i < n; i += 4) SPLIT(p + base[i], p + base[i + 1], p + base[i + 2], p + base[i + 3])
+}
 TARGET static void CAT(split_, ISA)(u32 *d0, u32 *d1, u32 *d2, u32 *d3, const u32 *p, int n) {
-	LOOP for (int i = 0; i < n; i++) d0[i] = p[4 * i], d1[i] = p[4 * i + 1], d2[i] = p[4 * i + 2], d3[i] = p[4 * i + 3];
+	int i = 0;
+	for (; i + 4 <= n; i += 4) SPLIT(p + 4 * i, p + 4 * i + 4, p + 4 * i + 8, p + 4 * i + 12)
+	for (; i < n; i++) d0[i] = p[4 * i], d1[i] = p[4 * i + 1], d2[i] = p[4 * i + 2], d3[i] = p[4 * i + 3];
 }
 TARGET static void CAT(join_, ISA)(u32 *p, const u32 *d0, const u32 *d1, const u32 *d2, const u32 *d3, int n) {
-	LOOP for (int i = 0; i < n; i++) p[4 * i] = d0[i], p[4 * i + 1] = d1[i], p[4 * i + 2] = d2[i], p[4 * i + 3] = d3[i];
+	int i = 0;
+	for (; i + 4 <= n; i += 4) {
+		u32x4 v0 = *(const u32x4 *)&d0[i], v1 = *(const u32x4 *)&d1[i], v2 = *(const u32x4 *)&d2[i], v3 = *(const u32x4 *)&d3[i];
+		TRANSPOSE(v0, v1, v2, v3)
+		u32x4 *to = (u32x4 *)(p + 4 * i);
+		to[0] = c0, to[1] = c1, to[2] = c2, to[3] = c3;
+	}
+	for (; i < n; i++) p[4 * i] = d0[i], p[4 * i + 1] = d1[i], p[4 * i + 2] = d2[i], p[4 * i + 3] = d3[i];
 }
 
 TARGET static void CAT(widen_f16_, ISA)(f32 *out, const u16 *in, int n) {
@@ -431,6 +482,7 @@ const LaneTable CAT(ptx_lanes_, ISA) = {
 #undef LANE3
 #undef LANE4
 	},
-	CAT(addresses_, ISA), CAT(blend_, ISA), CAT(masked_, ISA), CAT(multiply_, ISA), CAT(split_, ISA), CAT(join_, ISA),
+	CAT(addresses_, ISA), CAT(blend_, ISA), CAT(masked_, ISA), CAT(multiply_, ISA),
+	CAT(reach_, ISA), CAT(gather_, ISA), CAT(gather4_, ISA), CAT(split_, ISA), CAT(join_, ISA),
 	CAT(widen_f16_, ISA), CAT(widen_bf16_, ISA), CAT(narrow_f16_, ISA),
 };

@@ -37,6 +37,11 @@ typedef struct {
 	int (*masked)(uint8_t *out, const uint8_t *mask, const uint8_t *p, int invert, int n);
 	/* c += a b for rows of a (rows by k) and b (k by 8), all f32. */
 	void (*multiply)(float *c, const float *a, const float *b, int rows, int k);
+	/* The greatest of n offsets; *bits is all of them or-ed. */
+	uint32_t (*reach)(const uint32_t *base, int n, uint32_t *bits);
+	/* Words at p + base[i], one or four for each lane; n is a multiple of LANES. */
+	void (*gather)(uint32_t *d, const uint8_t *p, const uint32_t *base, int n);
+	void (*gather4)(uint32_t *d0, uint32_t *d1, uint32_t *d2, uint32_t *d3, const uint8_t *p, const uint32_t *base, int n);
 	/* Between four registers and the words of memory that follow each other. */
 	void (*split)(uint32_t *d0, uint32_t *d1, uint32_t *d2, uint32_t *d3, const uint32_t *p, int n);
 	void (*join)(uint32_t *p, const uint32_t *d0, const uint32_t *d1, const uint32_t *d2, const uint32_t *d3, int n);

@@ -450,9 +450,42 @@ static void load_four(const Context *x, const Access *a, uint32_t *d0, uint32_t 
 	}
 }
 
+/* The frequent accesses: words of shared memory at offsets of 32 bits, by lanes without gaps. Returns null if an access
+ * is another one, or is to be looked at more closely; else where offset 0 is. */
+static inline uint8_t *shared_words(const Context *x, Frame *f, const MemOperand *m, const Selection *s, int size, const uint32_t **base) {
+	if (m->space != SPACE_SHARED || m->size != 4 || m->reg_size != 4 || m->base_size != 4 || m->base < 0 || !s->dense ||
+	    x->launch->flags & FLAG_SHARED) {
+		return NULL;
+	}
+	uint32_t bits, most;
+	*base = (const uint32_t *)reg(x, f, m->base) + s->lo;
+	most = x->table->reach(*base, s->hi - s->lo, &bits);
+	if ((uint64_t)m->offset + most + (uint64_t)size > (uint64_t)x->shared_size || m->offset < 0) return NULL;
+	if ((bits | (uint32_t)m->offset) & (uint32_t)(size - 1)) return NULL;
+	return x->shared + m->offset;
+}
+
 void ptx_load(Context *x, const Insn *in, Frame *f, Selection s) {
 	const MemOperand *m = &x->program->mems[in->x];
 	int size = m->size * m->vec;
+	const uint32_t *offsets;
+	const uint8_t *words = shared_words(x, f, m, &s, size, &offsets);
+	if (words && !m->synchronizes) {
+		uint32_t *d[MAX_DIRECT];
+		int n = s.hi - s.lo, sinks = 0;
+		for (int k = 0; k < m->vec; k++) {
+			sinks += m->regs[k] < 0;
+			d[k] = m->regs[k] < 0 ? NULL : (uint32_t *)reg(x, f, m->regs[k]) + s.lo;
+		}
+		if (m->vec == 4 && !sinks) {
+			x->table->gather4(d[0], d[1], d[2], d[3], words, offsets, n);
+			return;
+		}
+		for (int k = 0; k < m->vec; k++) {
+			if (d[k]) x->table->gather(d[k], words + 4 * k, offsets, n);
+		}
+		return;
+	}
 	if (m->synchronizes) x->effort += 256;
 	if (m->space == SPACE_PARAM && m->base < 0 && LIKELY(s.direct)) { /* a parameter of the kernel */
 		uint64_t v = 0;
@@ -522,6 +555,15 @@ void ptx_store(Context *x, const Insn *in, Frame *f, Selection s) {
 	const MemOperand *m = &x->program->mems[in->x];
 	Access a;
 	int size = m->size * m->vec;
+	const uint32_t *offsets;
+	uint8_t *words = shared_words(x, f, m, &s, size, &offsets);
+	if (words && !m->synchronizes) {
+		for (int k = 0; k < m->vec; k++) {
+			const uint32_t *d = (const uint32_t *)reg(x, f, m->regs[k]) + s.lo;
+			for (int i = 0; i < s.hi - s.lo; i++) memcpy(words + 4 * k + offsets[i], &d[i], 4);
+		}
+		return;
+	}
 	if (!resolve(x, in, f, m, size, &s, ACCESS_WRITE, &a)) return;
 	if (m->fence) __atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (m->vec == 4 && m->size == 4 && m->reg_size == 4 && !a.lanes) {

@@ -151,6 +151,7 @@ type parser struct {
 	scopes  []scope
 	places  map[location]int32
 	renamed int
+	room    []operand // for those of the next statements
 }
 
 const (
@@ -658,6 +659,8 @@ func (p *parser) function(extern bool) {
 	}
 	p.m.functions[f.name] = f
 	f.hasBody = true
+	end := strings.Index(p.text[p.at:], "\n}")
+	f.body = make([]statement, 0, max(16, strings.Count(p.text[p.at:p.at+max(end, 0)], ";")))
 	p.block(-1)
 }
 
@@ -819,18 +822,26 @@ func (p *parser) statement(loc int32) {
 	p.f.body = append(p.f.body, s)
 }
 
-func (p *parser) operands(end string) (out []operand) {
+func (p *parser) operands(end string) []operand {
 	if p.take(end) {
 		return nil
 	}
-	out = make([]operand, 0, 4)
+	var few [6]operand // most instructions have no more
+	list := few[:0]
 	for {
-		out = append(out, p.operand(0))
+		list = append(list, p.operand(0))
 		if p.take(end) {
-			return out
+			break
 		}
 		p.want(",")
 	}
+	if len(p.room) < len(list) {
+		p.room = make([]operand, max(256, len(list)))
+	}
+	n := copy(p.room, list)
+	out := p.room[:n:n]
+	p.room = p.room[n:]
+	return out
 }
 
 func (p *parser) immediate() operand {
