@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "exec.h"
+#include "program.h"
 #include "lanetable.h"
 
 #define LIKELY(c) __builtin_expect(!!(c), 1)

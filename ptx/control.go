@@ -1,7 +1,7 @@
 package ptx
 
 /*
-#include "exec.h"
+#include "program.h"
 */
 import "C"
 

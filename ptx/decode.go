@@ -3,7 +3,7 @@ package ptx
 /*
 #cgo CFLAGS: -std=c11 -O3 -fno-strict-aliasing -Wall -Wextra
 #cgo LDFLAGS: -lm
-#include "exec.h"
+#include "program.h"
 */
 import "C"
 
@@ -218,17 +218,16 @@ func (p *program) linkCalls() {
 	if len(p.indirect) == 0 {
 		return
 	}
-	row := int32(len(p.table))
 	known := p.m.addressTaken()
-	for i := 0; i < len(known); i++ {
-		p.function(known[i])
+	for _, f := range known {
+		p.function(f)
 	}
 	for i := range p.functions {
 		if p.funcs[i].frame_bytes == 0 && p.funcs[i].entry == 0 && i > 0 {
 			p.decode(p.functions[i], false)
 		}
 	}
-	row = int32(len(p.table))
+	row := int32(len(p.table))
 	p.table = append(p.table, int32(len(known)))
 	for _, f := range known {
 		p.table = append(p.table, int32(f.index), int32(p.number[f]))

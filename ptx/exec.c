@@ -1,5 +1,5 @@
 /* Runs blocks: which lanes are where, branches, calls, barriers, and how blocks take turns. */
-#include "exec.h"
+#include "program.h"
 
 #include <fenv.h>
 #include <sched.h>

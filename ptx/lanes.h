@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "exec.h"
+#include "program.h"
 #include "lanetable.h"
 
 #if defined(__clang__)

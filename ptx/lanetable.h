@@ -2,7 +2,7 @@
 #ifndef PTX_LANETABLE_H
 #define PTX_LANETABLE_H
 
-#include "exec.h"
+#include "program.h"
 
 /* Runs over n lanes, a multiple of LANES; all pointers are aligned to 32 bytes. */
 typedef void LaneLoop(const Insn *in, int n, void *d, const void *a, const void *b, const void *c, const void *e);

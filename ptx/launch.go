@@ -3,7 +3,7 @@ package ptx
 /*
 #include <stdlib.h>
 #include <string.h>
-#include "exec.h"
+#include "program.h"
 
 static void write_bytes(uint64_t to, const void *from, uint64_t n) { memcpy((void *)(uintptr_t)to, from, n); }
 */

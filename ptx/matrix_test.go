@@ -102,7 +102,6 @@ func TestMatrixProducts(t *testing.T) {
 				}
 			}
 			// a kernel that loads all registers of a lane, multiplies, and stores D
-			text := kernelText("")
 			var names [4]string
 			declare, load := "", ""
 			total := counts[1] + counts[2] + counts[3]
@@ -131,7 +130,7 @@ func TestMatrixProducts(t *testing.T) {
 				body = strings.Replace(body, "."+strings.Join(types, ".")+c.mods, c.mods+"."+strings.Join(types, "."), 1)
 				body = strings.Replace(body, ".satfinite.satfinite", ".satfinite", 1)
 			}
-			text = kernelText(body)
+			text := kernelText(body)
 			memory := make(buffer[uint64], 32*(total+counts[0]))
 			for lane := range 32 {
 				at := lane * total

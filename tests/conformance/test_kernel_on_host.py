@@ -124,7 +124,8 @@ def test_K3_memory_that_was_freed_before_the_launch_is_out_of_bounds(child: Call
         f"""
         import halstream as hs, numpy as np
         s = hs.Stream()
-        scale = hs.Kernel({SCALE!r}, name="scale", signature="uint64 y, uint64 x, float32 factor, uint32 first, uint32 n")
+        parameters = "uint64 y, uint64 x, float32 factor, uint32 first, uint32 n"
+        scale = hs.Kernel({SCALE!r}, name="scale", signature=parameters)
         x = hs.asarray(np.ones(8, np.float32))
         y = hs.zeros(8, np.float32)
         at = x.ptr

@@ -1,4 +1,4 @@
-"""Where the lines go that order work of a backward pass: into its hooks and recomputations, where the program has any."""
+"""Where the lines go that order work of a backward pass: into its hooks and recomputations, where there are any."""
 
 from __future__ import annotations
 

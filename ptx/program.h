@@ -3,8 +3,8 @@
  * A register is an array with one element for each thread ("lane") of a block. Arrays of one call frame lie
  * one behind another; a slot is an array's place as bytes per lane, so that the array of slot s begins at
  * frame + s * lanes, with lanes rounded up to a multiple of LANES. */
-#ifndef PTX_EXEC_H
-#define PTX_EXEC_H
+#ifndef PTX_PROGRAM_H
+#define PTX_PROGRAM_H
 
 #include <pthread.h>
 #include <stdint.h>
