@@ -44,6 +44,36 @@ def test_objects_outlive_the_interpreters_atexit(program: Any) -> None:
     assert (done.returncode, done.stdout) == (0, "4.0\n"), done.stderr
 
 
+@pytest.mark.skipif(not os.path.exists("/proc/self/syscall"), reason="the system does not tell what threads do")
+def test_the_interpreter_ends_when_autograds_threads_have_let_go_of_a_backward_pass(program: Any) -> None:
+    done = program(
+        """
+        import atexit, ctypes, signal, threading
+
+        def last():
+            with open(f"/proc/self/task/{thread[0]}/status") as status:
+                blocked = next(int(line.split()[1], 16) for line in status if line.startswith("SigBlk"))
+            print("in the handler" if blocked & 1 << signal.SIGHUP - 1 else "idle")
+
+        atexit.register(last)  # runs behind what redirect() registers
+        import torch
+        from halstream.torch import redirect
+        redirect()
+
+        libc = ctypes.CDLL(None)
+        libc.signal.argtypes = ctypes.c_int, ctypes.c_void_p
+        # The handler is sleep(), with the number of the signal as its argument: 1 second.
+        libc.signal(signal.SIGHUP, ctypes.cast(libc.sleep, ctypes.c_void_p))
+        x = torch.ones(4, device="cuda", requires_grad=True)
+        x.register_hook(lambda _: thread.extend([threading.get_native_id(), threading.get_ident()]))
+        thread = []
+        (x * 3).sum().backward()
+        signal.pthread_kill(thread[1], signal.SIGHUP)
+        """
+    )
+    assert (done.returncode, done.stdout) == (0, "idle\n"), done.stderr
+
+
 def test_F13_a_second_redirection_says_so_and_changes_nothing(program: Any) -> None:
     done = program(
         """

@@ -13,6 +13,7 @@ from ... import _sites
 from ..._core import _backend, _interop
 from ..._core._device import device_count
 from . import backward_order, fusers, numbers, wheel
+from .ending import wait_for_autograd
 from .errors import RedirectError
 from .kernels import Kernels, serve_libraries
 from .patches import Patches
@@ -143,6 +144,7 @@ def redirect(*, instead_of_gpu: bool = False) -> Redirection:
         module.install(_module.api())
         module.name_devices([f"GPU-{identity(i)}" for i in range(device_count())])
         atexit.register(module.finish)
+        atexit.register(wait_for_autograd)  # runs before it
         os.register_at_fork(
             before=module.before_fork,
             after_in_parent=module.after_fork_in_parent,
