@@ -31,8 +31,9 @@ class PlaceOfCall {
   int state_ = 0;
 };
 
+// Raises what `raise_error` does where a call has failed; while the process ends nothing is left to wait for, or to say.
 inline void check(int code) {
-  if (__builtin_expect(code != HALSTREAM_OK, 0)) raise_error(code);
+  if (__builtin_expect(code != HALSTREAM_OK, 0) && !finished()) raise_error(code);
 }
 
 // Waits without a limit. They may be called with the GIL or without it.

@@ -59,6 +59,7 @@ class DeviceGuard final : public c10::impl::DeviceGuardImplInterface {
   }
   bool queryStream(const Stream& stream) const override {
     int done = 0;
+    if (finished()) return true;
     check(core->stream_query(runtime_stream(stream), &done));
     return done != 0;
   }
@@ -96,6 +97,7 @@ class DeviceGuard final : public c10::impl::DeviceGuardImplInterface {
   bool queryEvent(void* event) const override {
     if (event == nullptr) return true;
     int done = 0;
+    if (finished()) return true;
     check(core->event_query(event_id(event), &done));
     return done != 0;
   }

@@ -74,6 +74,45 @@ def test_the_interpreter_ends_when_autograds_threads_have_let_go_of_a_backward_p
     assert (done.returncode, done.stdout) == (0, "idle\n"), done.stderr
 
 
+def test_calls_while_the_interpreter_ends_are_quiet(program: Any) -> None:
+    done = program(
+        """
+        import atexit
+
+        class Kept:
+            def __init__(self):
+                self.tensor, self.stream = torch.ones(4, device="cuda"), torch.cuda.Stream()
+                self.event = self.stream.record_event()
+
+            def end(self, print=print):
+                torch.cuda.synchronize()
+                torch.cuda.current_stream().synchronize()
+                self.stream.synchronize()
+                assert self.stream.query()
+                self.event.synchronize()
+                assert self.event.query()
+                del self.tensor
+                torch.cuda.empty_cache()
+                torch.cuda.memory_allocated()
+                torch.cuda.reset_peak_memory_stats()
+                print("quiet")
+
+        class Collected(Kept):
+            __del__ = Kept.end
+
+        atexit.register(lambda: kept[0].end())  # runs behind what redirect() registers
+        import torch
+        from halstream.torch import redirect
+        redirect()
+        kept = Kept(), Kept()
+        atexit.register(kept[1].end)
+        collected = Collected()
+        torch.cuda.synchronize()
+        """
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "quiet\n" * 3, ""), done.stderr
+
+
 def test_F13_a_second_redirection_says_so_and_changes_nothing(program: Any) -> None:
     done = program(
         """
