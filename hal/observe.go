@@ -135,15 +135,15 @@ func (l *listeners) site() uint32 {
 // fillIn adds the ID, the site and the time to an operation, on the thread that makes
 // the call.
 func (rt *Runtime) fillIn(o *Operation) {
-	if o.Seq == 0 && o.Name != seenByPage {
-		rt.ReportTouched(o.Thread)
-	}
 	l := &rt.listeners
-	if o.ID == 0 {
-		o.ID = l.number()
-	}
 	if o.Site == 0 {
 		o.Site = l.site()
+	}
+	if o.Seq == 0 && o.Name != seenByPage {
+		rt.reportTouched(o.Thread, o.Site)
+	}
+	if o.ID == 0 {
+		o.ID = l.number()
 	}
 	if a := l.current.Load(); a != nil && a.timed {
 		o.time = rt.Now()
@@ -688,7 +688,10 @@ func (rt *Runtime) known(ranges []touch.Range) (found []Range) {
 // has read and written itself since it called last.
 //
 // Contract: V24.
-func (rt *Runtime) ReportTouched(t *Thread) {
+func (rt *Runtime) ReportTouched(t *Thread) { rt.reportTouched(t, 0) }
+
+// reportTouched is ReportTouched in a call at a place, 0 where the call does not know it.
+func (rt *Runtime) reportTouched(t *Thread, site uint32) {
 	if !rt.WatchesPages() || t == nil || !t.Bound || t.running.stream != nil {
 		return
 	}
@@ -700,7 +703,7 @@ func (rt *Runtime) ReportTouched(t *Thread) {
 		if len(accesses.what) == 0 {
 			continue
 		}
-		o := Operation{Kind: accesses.kind, Name: seenByPage, Thread: t, Host: true, Reads: accesses.what}
+		o := Operation{Kind: accesses.kind, Name: seenByPage, Thread: t, Site: site, Host: true, Reads: accesses.what}
 		if o.Kind == OpHostWrite {
 			o.Reads, o.Writes = nil, accesses.what
 		}

@@ -43,9 +43,11 @@ ROOT = os.path.dirname(os.path.abspath(__file__)) + os.sep
 #: The redirection of the real torch, which is no part of the dialect that mirrors it.
 _REDIRECT = os.path.join(ROOT, "torch", "_redirect") + os.sep
 _DIALECTS = frozenset({"torch", "paddle", "mindspore", "cupy", "acl"})
+# The command, within which nothing but the program's own calls count.
+_COMMAND = f"{ROOT}_cli{os.sep}"
 # Frames from here on outward belong to whoever runs the program.
 _RUNNERS = (
-    f"{ROOT}_cli{os.sep}", "/_pytest/", "/pluggy/", "/runpy.py", "<frozen runpy>", "/threading.py",
+    _COMMAND, "/_pytest/", "/pluggy/", "/runpy.py", "<frozen runpy>", "/threading.py",
     "/concurrent/futures/", "/asyncio/", "/unittest/",
 )  # fmt: skip
 
@@ -206,14 +208,14 @@ def _is_own(file: str) -> bool:
 def program_frames(site: int) -> tuple[Frame, ...]:
     """Return the program's frames of a call site, innermost first.
 
-    Frames of installed libraries are left out unless nothing else is there, and
-    so is everything from the runner of the program on outward.
+    Frames of installed packages are left out unless nothing else is there, and
+    so is everything from the runner of the program on outward. Those of Python's own library never count.
     """
     found: list[Frame] = []
     for frame in stack(site):
-        if found and any(part in frame.file for part in _RUNNERS):
+        if frame.file.startswith(_COMMAND) or (found and any(part in frame.file for part in _RUNNERS)):
             break
-        if not _is_own(frame.file):
+        if not _is_own(frame.file) and not is_library(frame.file):
             found.append(frame)
     return tuple(frame for frame in found if is_program(frame.file)) or tuple(found)
 

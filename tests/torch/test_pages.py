@@ -110,3 +110,24 @@ def test_V23_an_operator_closes_the_pages_that_it_has_opened(program: Any) -> No
     done = program(COPY)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == ["True []", "False [('race', 'host read')]"]
+
+
+def test_a_read_that_an_operator_follows_has_the_place_of_the_operator(program: Any) -> None:
+    done = program(
+        READ.partition("for wait in")[0]
+        .replace(
+            "        back.copy_",
+            "        torch.cuda._sleep(500_000_000)  # a page of a copy that runs is open\n        back.copy_",
+        )
+        .replace("    torch.cuda.synchronize()\n", "    losses.add_(1)  # follows\n")
+        + """
+with hs.sanitize(on="collect", pages=True) as report:
+    read(False)
+    torch.cuda.synchronize()
+import linecache
+for f in report:
+    if f.second.host:
+        print(linecache.getline(__file__, f.second.frames[0].line).strip())
+"""
+    )
+    assert (done.returncode, done.stdout) == (0, "losses.add_(1)  # follows\n"), done.stderr

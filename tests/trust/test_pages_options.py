@@ -124,6 +124,24 @@ def test_V23_an_option_of_the_command_line_watches_pages(cli: Any) -> None:
     assert done.returncode == 1 and "replay --sanitize --pages" in done.stdout
 
 
+@pytest.mark.needs("schedules")
+@pytest.mark.usefixtures("watchable")
+def test_an_access_that_no_call_follows_has_no_place_of_the_command(cli: Any) -> None:
+    cli.script(
+        """
+        import halstream as hs
+        stream, pinned, x = hs.Stream(), hs.pinned_empty(4000, "u1"), hs.empty(4000, "u1")
+        x.copy_to(pinned, stream)
+        pinned.sum()
+        """
+    )
+    done = cli("run", "--sanitize", "--pages", "prog.py")
+    assert done.returncode == 1
+    assert "  2. the host reads (seen by its page, before this call)\n" in done.stderr
+    assert "       (no call of the program followed it)\n  why:" in done.stderr
+    assert "packages" not in done.stderr and "contextlib" not in done.stderr
+
+
 def test_pages_are_for_the_sanitizer(cli: Any) -> None:
     cli.script("print('end')")
     done = cli("run", "--pages", "prog.py")

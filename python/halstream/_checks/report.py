@@ -74,7 +74,8 @@ def text(f: Finding) -> str:
             place += ", or later, before the host writes there again"
         if not fix.proven:
             place += " (not tried)"
-        lines += [f"  fix: {fix.where}{place}", f"         {fix.line}"]
+        where = "between the two" if fix.where in ("before", "after") and not place else fix.where
+        lines += [f"  fix: {where}{place}", f"         {fix.line}"]
         if fix.also is not None:
             lines += [f"       and {fix.also.where} {_within(fix.also)}", f"         {fix.also.line}"]
     elif fix.note:
@@ -163,6 +164,8 @@ def _stack(access: Access) -> list[str]:
         source = _source.source_line(frame.file, frame.line)
         if source:
             lines.append(f"         {source}")
+    if not lines and access.host and access.operation:  # seen by its page, at the next call
+        return ["       (no call of the program followed it)"]
     return lines or ["       (where it was called is not known)"]
 
 
