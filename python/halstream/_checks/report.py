@@ -74,7 +74,7 @@ def text(f: Finding) -> str:
             place += ", or later, before the host writes there again"
         if not fix.proven:
             place += " (not tried)"
-        where = "between the two" if fix.where in ("before", "after") and not place else fix.where
+        where = "between the two" if fix.where in ("before", "after") and not fix.place else fix.where
         lines += [f"  fix: {where}{place}", f"         {fix.line}"]
         if fix.also is not None:
             lines += [f"       and {fix.also.where} {_within(fix.also)}", f"         {fix.also.line}"]
