@@ -35,6 +35,7 @@ from halstream._schedules.isolation import RunIsolation  # noqa: E402
 from halstream._schedules.replay import replay_changed  # noqa: E402
 from halstream._schedules.token import Token  # noqa: E402
 from halstream.testing import explore, schedule  # noqa: E402
+from trust_commands import command_table  # noqa: E402
 from trust_reports import many_findings, pages_cost  # noqa: E402
 from trust_rows import Figure, all_of, least_of, passes, repeat, table, within  # noqa: E402
 from trust_shapes import BY_SHAPE, SYNCHRONISING  # noqa: E402
@@ -43,6 +44,9 @@ LUCKY = [program for program in PROGRAMS if program.schedule]
 RANDOM = ROOT / "tests" / "trust" / "test_sanitize_programs.py"
 UNORDERED = [program for program in PROGRAMS if program.sanitize]
 START, END = "<!-- figures: written by make trust -->\n", "<!-- end of figures -->\n"
+#: The name of the table that compares the commands, and where it stands.
+COMMANDS = "Commands"
+COMMANDS_START, COMMANDS_END = "<!-- commands: written by make trust -->\n", "<!-- end of commands -->\n"
 
 
 # -- sanitizer ----------------------------------------------------------------
@@ -366,14 +370,24 @@ SECTIONS: dict[str, list[Callable[[bool], list[Figure]]]] = {
 }
 
 
+def between(text: str, start: str, end: str, new: Callable[[str], str]) -> str:
+    """Return a text with what `new` makes of the part between two marks."""
+    head, _, rest = text.partition(start)
+    before, _, tail = rest.partition(end)
+    return f"{head}{start}\n{new(before)}\n{end}{tail}"
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description="Measure the tools for trust.")
     parser.add_argument("--quick", action="store_true", help="a tenth of the repetitions")
     parser.add_argument("--write", action="store_true", help="put the table into docs/trust.md")
-    parser.add_argument("--section", nargs="+", choices=SECTIONS, default=list(SECTIONS), help="measure these only")
+    names = [COMMANDS, *SECTIONS]
+    parser.add_argument("--section", nargs="+", choices=names, default=names, help="measure these only")
     options = parser.parse_args()
     results: dict[str, list[Figure]] = {}
-    for section in options.section:
+    commands = command_table() if COMMANDS in options.section else ""
+    print(commands, flush=True)
+    for section in [name for name in options.section if name != COMMANDS]:
         results[section] = []
         for measure in SECTIONS[section]:
             for figure in measure(options.quick):
@@ -384,9 +398,11 @@ def main() -> int:
         path = ROOT / "docs" / "trust.md"
         text = path.read_text()
         machine = f"\nCPython {platform.python_version()}, {os.cpu_count()} shared cores of {platform.machine()}.\n"
-        head, _, rest = text.partition(START)
-        before, _, tail = rest.partition(END)
-        path.write_text(head + START + "\n" + table(results, before, SECTIONS) + machine + "\n" + END + tail)
+        if commands:
+            text = between(text, COMMANDS_START, COMMANDS_END, lambda before: commands)
+        if results:
+            text = between(text, START, END, lambda before: table(results, before, SECTIONS) + machine)
+        path.write_text(text)
     return 0 if all(f.reached for figures in results.values() for f in figures) else 1
 
 
