@@ -11,9 +11,14 @@
 #pragma clang fp contract(off)
 #define LOOP _Pragma("clang loop vectorize(assume_safety)")
 #else
-#pragma GCC optimize("no-math-errno", "no-trapping-math", "wrapv")
+#pragma GCC optimize("no-math-errno", "no-trapping-math")
 #define LOOP _Pragma("GCC ivdep")
 #endif
+
+/* A loop over n lanes: the inner one has a fixed length, so that it becomes straight code with vectors. */
+#define LANES_OF(n) \
+	for (size_t i0 = 0; i0 < (size_t)(n); i0 += LANES) \
+		LOOP for (size_t j = 0; j < LANES; j++)
 
 #define CAT_(a, b) a##b
 #define CAT(a, b) CAT_(a, b)
@@ -291,8 +296,9 @@ HELPER f32 lg2_f32(f32 x) {
 		D *d = __builtin_assume_aligned(dp, 32); \
 		(void)K, (void)ap, (void)bp, (void)cp, (void)ep;
 #define LANE_LOOP(body) \
-	for (int i0 = 0; i0 < n; i0 += LANES) { \
-		LOOP for (int i = i0; i < i0 + LANES; i++) { body; } \
+	LANES_OF(n) { \
+		const size_t i = i0 + j; \
+		body; \
 	} \
 	}
 #define LANE_IN(T, v, V) const T *v = __builtin_assume_aligned(v##p, 32);
@@ -317,15 +323,14 @@ HELPER f32 lg2_f32(f32 x) {
 /* ---- what the executor needs besides the loops of instructions ---- */
 
 #define ADDRESS_LOOP(expr) \
-	for (int i0 = 0; i0 < n; i0 += LANES) { \
-		LOOP for (int i = i0; i < i0 + LANES; i++) { \
-			u64 v = (expr) + offset; \
-			out[i] = v; \
-			low = v < low ? v : low; \
-			high = v > high ? v : high; \
-			bits |= v; \
-			differs |= (v - (u64)(u32)i * step) ^ first; \
-		} \
+	LANES_OF(n) { \
+		const size_t i = i0 + j; \
+		u64 v = (expr) + offset; \
+		out[i] = v; \
+		low = v < low ? v : low; \
+		high = v > high ? v : high; \
+		bits |= v; \
+		differs |= (v - (u64)(u32)i * step) ^ first; \
 	}
 
 TARGET static Span CAT(addresses_, ISA)(u64 *out, const void *base, int base_size, u64 offset, int n, int stride) {
@@ -350,12 +355,13 @@ TARGET static Span CAT(addresses_, ISA)(u64 *out, const void *base, int base_siz
 	{ \
 		T *to = d; \
 		const T *from = t; \
-		for (int i0 = 0; i0 < n; i0 += LANES) { \
-			LOOP for (int i = i0; i < i0 + LANES; i++) to[i] = mask[i] ? from[i] : to[i]; \
+		LANES_OF(n) { \
+			const size_t i = i0 + j; \
+			to[i] = mask[i] ? from[i] : to[i]; \
 		} \
 	}
 
-TARGET static void CAT(blend_, ISA)(void *d, const void *t, const u8 *mask, int n, int size) {
+TARGET static void CAT(blend_, ISA)(void *d, const void *t, const u8 *restrict mask, int n, int size) {
 	switch (size) {
 	case 1: BLEND_LOOP(u8) break;
 	case 2: BLEND_LOOP(u16) break;
@@ -367,11 +373,11 @@ TARGET static void CAT(blend_, ISA)(void *d, const void *t, const u8 *mask, int 
 
 TARGET static int CAT(masked_, ISA)(u8 *out, const u8 *mask, const u8 *p, int invert, int n) {
 	int count = 0;
-	for (int i0 = 0; i0 < n; i0 += LANES) {
+	for (size_t i0 = 0; i0 < (size_t)n; i0 += LANES) {
 		u8 some = 0; /* at most 32 */
-		LOOP for (int i = i0; i < i0 + LANES; i++) {
-			u8 v = mask[i] & (p[i] ^ (u8)invert);
-			out[i] = v;
+		LOOP for (size_t j = 0; j < LANES; j++) {
+			u8 v = mask[i0 + j] & (p[i0 + j] ^ (u8)invert);
+			out[i0 + j] = v;
 			some += v;
 		}
 		count += some;
@@ -406,11 +412,10 @@ TARGET static void CAT(multiply_, ISA)(f32 *c, const f32 *a, const f32 *b, int r
 TARGET static u32 CAT(reach_, ISA)(const u32 *base, int n, u32 *bits) {
 	u32 most = 0, any = 0;
 	base = __builtin_assume_aligned(base, 32);
-	for (int i0 = 0; i0 < n; i0 += LANES) {
-		LOOP for (int i = i0; i < i0 + LANES; i++) {
-			most = base[i] > most ? base[i] : most;
-			any |= base[i];
-		}
+	LANES_OF(n) {
+		const size_t i = i0 + j;
+		most = base[i] > most ? base[i] : most;
+		any |= base[i];
 	}
 	*bits = any;
 	return most;
