@@ -82,9 +82,6 @@ func (m *Module) initialize(v *variable, in *initial) {
 		}
 		bits >>= in.shift
 	}
-	if v.space != spaceGlobal && v.space != spaceConst {
-		panic(&SyntaxError{in.line, fmt.Sprintf("variable %s has a first value, which only global variables and constants may have", v.name)})
-	}
 	var bytes [16]byte
 	binary.LittleEndian.PutUint64(bytes[:], bits)
 	C.write_bytes(C.uint64_t(v.offset+in.offset), unsafe.Pointer(&bytes[0]), C.uint64_t(in.size))

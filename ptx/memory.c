@@ -233,6 +233,19 @@ static void shadow_words(Context *x, const Insn *in, int lane, uint64_t address,
 	}
 }
 
+/* The same for a read that there is nothing to say about; returns whether it is one. */
+static inline int shadow_read(Context *x, int lane, uint64_t address, int size, const Insn *in) {
+	uint32_t epoch = x->epoch, now = epoch * MAX_LANES + (uint32_t)lane;
+	for (uint64_t w = address / 4; w <= (address + (uint64_t)size - 1) / 4; w++) {
+		ShadowWord *s = &x->shadow[w];
+		if (s->writer == 0 || meets(s->writer, epoch, lane)) return 0;
+		if (meets(s->reader, epoch, lane)) continue; /* it tells a later write as much */
+		s->reader = now;
+		s->reader_pc = (int)(in - x->program->code);
+	}
+	return 1;
+}
+
 static int check_shared(Context *x, const Insn *in, Access *a, int size, int access, const uint8_t *used, int element) {
 	uint64_t top = (uint64_t)x->shared_size;
 	if (UNLIKELY(a->span.high + (uint64_t)size > top || a->span.high > top)) {
@@ -243,7 +256,17 @@ static int check_shared(Context *x, const Insn *in, Access *a, int size, int acc
 		}
 	}
 	if (UNLIKELY(x->launch->flags & FLAG_SHARED)) {
-		for (int i = 0; i < a->count; i++) shadow_words(x, in, lane_of(a, i), a->address[i], size, access, used, element);
+		int whole = used != NULL; /* every element is used */
+		for (int k = 0; whole && k < size / element; k++) whole = used[k];
+		if (whole) used = NULL;
+		for (int i = 0; i < a->count; i++) {
+			int lane = lane_of(a, i);
+			/* what the lane before read in the same warp needs no second look */
+			if (access == ACCESS_READ && i > 0 && lane % 32 && a->address[i] == a->address[i - 1]) continue;
+			if (access != ACCESS_READ || used || !shadow_read(x, lane, a->address[i], size, in)) {
+				shadow_words(x, in, lane, a->address[i], size, access, used, element);
+			}
+		}
 	}
 	a->add = (uint64_t)(uintptr_t)x->shared;
 	return 1;

@@ -282,10 +282,11 @@ func (p *parser) directive() {
 	switch t.text {
 	case ".version":
 		p.advance()
-		p.m.version = p.advance().text
+		p.m.version = p.tok.text
 		if major, err := strconv.ParseFloat(p.m.version, 64); err != nil || major < 1 || major >= 10 {
 			p.fail("version %q is not supported", p.m.version)
 		}
+		p.advance()
 	case ".address_size":
 		p.advance()
 		if !p.take("64") {
@@ -293,10 +294,11 @@ func (p *parser) directive() {
 		}
 	case ".target":
 		p.advance()
-		p.m.target = p.word("a target such as sm_80")
+		p.m.target = p.tok.text
 		if !strings.HasPrefix(p.m.target, "sm_") || len(p.m.target) < 5 || strings.Trim(p.m.target[3:], "0123456789af") != "" {
 			p.fail("target %q is not supported", p.m.target)
 		}
+		p.advance()
 		for p.take(",") {
 			p.word("an option of the target")
 		}
@@ -562,6 +564,9 @@ func (p *parser) initials(v *variable) {
 func (p *parser) variable(extern bool) {
 	for _, v := range p.declaration() {
 		v.extern = extern
+		if len(v.init) > 0 && v.space != spaceGlobal && v.space != spaceConst {
+			p.fail("variable %s has a first value, which only global variables and constants may have", v.name)
+		}
 		switch {
 		case v.space == spaceReg:
 		case v.space == spaceLocal || v.space == spaceParam:
