@@ -204,6 +204,28 @@ func BenchmarkKernels(b *testing.B) {
 	}
 }
 
+// BenchmarkInstructionSets runs the product of f32 with each set of instructions that the processor has.
+func BenchmarkInstructionSets(b *testing.B) {
+	best := InstructionSet()
+	defer UseInstructionSet(best)
+	for _, set := range []string{"avx2", "avx512"} {
+		if !UseInstructionSet(set) {
+			continue
+		}
+		b.Run(set, func(b *testing.B) {
+			w := compiledWork(b, "matmul32", 256)
+			var lanes int64
+			begin := processorTime(b)
+			for b.Loop() {
+				r, err := w.kernel.Run(w.launch)
+				require.NoError(b, err)
+				lanes += r.LaneInstructions
+			}
+			b.ReportMetric(float64(lanes)/(processorTime(b)-begin).Seconds()/1e9, "Glane-instr/s")
+		})
+	}
+}
+
 // BenchmarkThreads runs a matrix product of 64 blocks by one thread and by two.
 func BenchmarkThreads(b *testing.B) {
 	for _, threads := range []int{1, 2} {

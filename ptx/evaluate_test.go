@@ -837,9 +837,9 @@ func TestRandomPrograms(t *testing.T) {
 		if !UseInstructionSet(set) {
 			continue
 		}
-		count := 400
+		count := 150
 		if set == best {
-			count = 2000
+			count = 1500
 		}
 		if testing.Short() {
 			count = 50

@@ -9,6 +9,7 @@
 
 #if defined(__clang__)
 #pragma clang fp contract(off)
+#pragma clang diagnostic ignored "-Wpass-failed" /* some loops have no vectors */
 #define LOOP _Pragma("clang loop vectorize(assume_safety)")
 #else
 #pragma GCC optimize("no-math-errno", "no-trapping-math")

@@ -3,7 +3,6 @@ package ptx
 import (
 	"fmt"
 	"math"
-	"math/bits"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -299,5 +298,4 @@ func TestMatricesInSharedMemory(t *testing.T) {
 	f := failure(t, kernelText(".shared .align 16 .b8 room[64]; shl.b32 %r1, %tid, 4; ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r2}, [%r1];"), launchOf(1, 32, make(buffer[uint32], 1)))
 	require.Equal(t, "shared bounds", f.Kind)
 	require.Equal(t, [3]int{4, 0, 0}, f.Thread)
-	_ = bits.Len(0)
 }
