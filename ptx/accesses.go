@@ -7,7 +7,7 @@ import "C"
 
 // accesses follows the values of parameters through the registers of a kernel, before they share slots, to the
 // addresses of loads and stores.
-func (p *program) accesses(f *function) []Access {
+func (p *program) accesses(f *function, registers int) []Access {
 	params := f.layout()
 	out := make([]Access, len(params))
 	calls := false
@@ -21,7 +21,7 @@ func (p *program) accesses(f *function) []Access {
 		return out
 	}
 	const unknown = uint64(1) << 63
-	of := map[C.int32_t]uint64{}
+	of := make([]uint64, registers) // of which parameters a register may have the value
 	owner := func(offset, size int) (set uint64) {
 		for i, q := range params {
 			if offset < q.Offset+q.Size && offset+size > q.Offset {
@@ -71,6 +71,9 @@ func (p *program) accesses(f *function) []Access {
 	}
 	any := false
 	mark := func(base C.int32_t, a Access) {
+		if base < 0 {
+			return
+		}
 		set := of[base]
 		any = any || set&unknown != 0
 		for i := range out {

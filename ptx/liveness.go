@@ -336,7 +336,7 @@ func (d *decoder) finish() {
 		p.visit(&code[i], func(r *C.int32_t) { used[*r] = true }, func(*C.int32_t) {})
 	}
 	if d.isEntry {
-		p.reach = p.accesses(d.f)
+		p.reach = p.accesses(d.f, len(d.regs))
 	}
 	d.assign(spans, zero)
 	for i := range code {
