@@ -9,7 +9,6 @@
 #include "calls.h"
 #include "sites.h"
 #include "stall.h"
-#include "unstable.h"
 
 /* What Python's half does, _hostfunc.py: starts a thread, takes an exception, is given back one that no call will raise,
  * and does nothing. */
@@ -72,7 +71,7 @@ static hs_call *new_call(object *function, object *const *values, intptr_t n, ob
     if (n <= FEW && c != NULL) {
         spare = c->next;
         spare_count--;
-    } else if ((c = malloc(sizeof *c + (size_t)(1 + (n < FEW ? FEW : n)) * sizeof(object *))) == NULL) {
+    } else if ((c = malloc(sizeof *c + (size_t)(n < FEW ? FEW : n) * sizeof(object *))) == NULL) {
         return NULL;
     }
     *c = (hs_call){.function = function, .names = names, .count = (uint32_t)n, .site = site, .checked = checked != 0};
@@ -82,8 +81,7 @@ static hs_call *new_call(object *function, object *const *values, intptr_t n, ob
     }
     if (function != NULL) Py_IncRef(function);
     if (names != NULL) Py_IncRef(names);
-    c->values[0] = NULL;
-    for (intptr_t i = 0; i < n; i++) Py_IncRef(c->values[i + 1] = values[i]);
+    for (intptr_t i = 0; i < n; i++) Py_IncRef(c->values[i] = values[i]);
     pending_count++;
     return c;
 }
@@ -109,7 +107,7 @@ static void free_call(hs_call *c)
     /* Nobody finds it any more. The finalizers that this runs may make calls. */
     if (c->function != NULL) Py_DecRef(c->function);
     if (c->names != NULL) Py_DecRef(c->names);
-    for (uint32_t i = 1; i <= c->count; i++) Py_DecRef(c->values[i]);
+    for (uint32_t i = 0; i < c->count; i++) Py_DecRef(c->values[i]);
     if (c->count <= FEW && spare_count < SPARE) {
         c->next = spare;
         spare = c;
@@ -169,11 +167,18 @@ typedef struct {
 static object *perform(hs_call *c)
 {
     if (c->function == NULL) return none();
-    intptr_t positional = c->count;
-    if (c->names != NULL) positional -= PyTuple_Size(c->names);
-    const size_t offset = (size_t)1 << (8 * sizeof(size_t) - 1); /* PY_VECTORCALL_ARGUMENTS_OFFSET */
-    void *const *values = (void *const *)(c->values + 1);
-    return halstream_unstable.vectorcall(c->function, values, (size_t)positional | offset, c->names);
+    intptr_t named = c->names == NULL ? 0 : PyTuple_Size(c->names), positional = c->count - named;
+    object *arguments = PyTuple_New(positional), *keywords = named > 0 ? PyDict_New() : NULL, *result = NULL;
+    for (intptr_t i = 0; arguments != NULL && i < positional; i++) {
+        Py_IncRef(c->values[i]);
+        PyTuple_SetItem(arguments, i, c->values[i]);
+    }
+    for (intptr_t i = 0; keywords != NULL && i < named; i++)
+        PyDict_SetItem(keywords, PyTuple_GetItem(c->names, i), c->values[positional + i]);
+    if (PyErr_Occurred() == NULL) result = PyObject_Call(c->function, arguments, keywords);
+    Py_DecRef(arguments);
+    Py_DecRef(keywords);
+    return result;
 }
 
 /* Gives an exception to Python's half, which says with what text it becomes the
@@ -283,7 +288,7 @@ static copied copy_of(const hs_call *c, uint64_t ident)
         if (c->function != NULL) one.function = c->function;
         one.values = calloc((size_t)c->count + 1, sizeof *one.values);
         one.count = one.values != NULL ? (intptr_t)c->count : 0;
-        for (intptr_t i = 0; i < one.count; i++) Py_IncRef(one.values[i] = c->values[i + 1]);
+        for (intptr_t i = 0; i < one.count; i++) Py_IncRef(one.values[i] = c->values[i]);
     }
     Py_IncRef(one.function);
     return one;

@@ -14,5 +14,4 @@ __attribute__((constructor)) static void find(void)
     if (version && *version >> 16 == 0x030b) *(void **)&u->code_location = dlsym(RTLD_DEFAULT, "PyCode_Addr2Location");
     *(void **)&u->thread_state = dlsym(RTLD_DEFAULT, "PyThreadState_GetUnchecked");
     if (!u->thread_state) *(void **)&u->thread_state = dlsym(RTLD_DEFAULT, "_PyThreadState_UncheckedGet");
-    *(void **)&u->vectorcall = dlsym(RTLD_DEFAULT, "PyObject_Vectorcall");
 }

@@ -13,7 +13,6 @@ typedef struct {
     /* PyCode_Addr2Location, in CPython 3.11 only: there a call is two instructions, of which either one makes it. */
     int (*code_location)(void *code, int instruction, int *line, int *column, int *last_line, int *last_column);
     void *(*thread_state)(void);               /* PyThreadState_GetUnchecked, from 3.13 on, or its older name */
-    void *(*vectorcall)(void *f, void *const *v, size_t n, void *names); /* PyObject_Vectorcall, stable from 3.12 on */
 } halstream_unstable_functions;
 
 /* Found when the library is loaded, and not changed afterwards. */
