@@ -23,7 +23,7 @@ typedef struct hs_call {
     uint32_t site;          /* where it was enqueued, as in sites.h */
     uint8_t checked;        /* its exception is raised by a synchronize */
     uint8_t kept;           /* by a graph: it runs any number of times, until it is dropped */
-    object *values[];       /* the first is free for PY_VECTORCALL_ARGUMENTS_OFFSET */
+    object *values[];
 } hs_call;
 
 /* The call with a token, NULL if it has ended. */
