@@ -46,10 +46,10 @@ type Checker struct {
 	host hostObjects
 
 	table table
-	// turns are what waits for an operation that has yet to hand in what it accesses, the first one, in
+	// queued are what waits for an operation that has yet to hand in what it accesses, the first one, in
 	// the order of the calls; frees are those of memory among them, by address.
-	turns   []*turn
-	awaited map[uint32]*turn // by the number of the operation
+	queued  []*queuedAccess
+	awaited map[uint32]*queuedAccess // by the number of the operation
 	frees   table
 	late    late
 	reports reports
@@ -167,7 +167,7 @@ func (c *Checker) Handle(op hal.Operation) {
 		}
 	}
 	c.called = t.clocks[timed]
-	if len(c.threads) == 1 && len(c.host.begun) == 0 && c.held == 0 && len(c.turns) == 0 {
+	if len(c.threads) == 1 && len(c.host.begun) == 0 && c.held == 0 && len(c.queued) == 0 {
 		c.floor = t.clocks[strict]
 	}
 	c.mu.Unlock()
@@ -183,7 +183,7 @@ func (c *Checker) Finish() {
 		c.force(s, nil)
 	}
 	c.settle()
-	c.giveUp()
+	c.applyDeclared()
 	c.mu.Unlock()
 }
 
@@ -539,7 +539,7 @@ func (c *Checker) perform(s *timeline, t clocks, k kind, op *hal.Operation, p *p
 		}
 	}
 	in.handsIn, in.audible = op.HandsIn, op.InOrder
-	c.inTurn(turn{in: in, reads: op.Reads, writes: op.Writes, awaited: op.HandsIn})
+	c.queue(queuedAccess{in: in, reads: op.Reads, writes: op.Writes, awaited: op.HandsIn})
 }
 
 // reach makes p stand for what s has done so far.
@@ -1148,7 +1148,7 @@ func (c *Checker) handleLifetime(k kind, op *hal.Operation) {
 				c.forceOver(nil, pieceOf(r))
 				c.settle()
 			}
-			c.inTurn(turn{other: func() { c.table.clear(pieceOf(r)) }})
+			c.queue(queuedAccess{other: func() { c.table.clear(pieceOf(r)) }})
 		}
 		c.forgetValues(op.Writes)
 	case vainWait:
@@ -1190,7 +1190,7 @@ func (c *Checker) freeCached(op *hal.Operation) {
 	in.clocks = own.clocks
 	before := gather{clocks: &in.clocks}
 	before.addAll(*in.waited)
-	c.inTurn(turn{in: in, writes: op.Writes})
+	c.queue(queuedAccess{in: in, writes: op.Writes})
 }
 
 // freeNoWait handles a free that waits for nothing: an access by the host.
@@ -1275,7 +1275,7 @@ func (c *Checker) accessed(k kind, t *thread, op *hal.Operation) {
 		g := gather{clocks: &staging}
 		c.addTimeline(&g, c.timeline(op.Stream), op.Seq)
 	}
-	c.inTurn(turn{in: in, reads: op.Reads, writes: op.Writes, staging: staging})
+	c.queue(queuedAccess{in: in, reads: op.Reads, writes: op.Writes, staging: staging})
 }
 
 // closeTimeline removes a stream once none of its operations is held.
@@ -1324,7 +1324,7 @@ func (c *Checker) tidy() {
 	if !c.replaying {
 		maps.DeleteFunc(c.launches, func(x *hal.GraphExec, _ launch) bool { return x.Closed() })
 	}
-	if c.held == 0 && len(c.turns) == 0 {
+	if c.held == 0 && len(c.queued) == 0 {
 		var floor *vector
 		first := true
 		for _, h := range c.threads {

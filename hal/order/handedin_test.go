@@ -110,7 +110,7 @@ func TestV45_too_many_accesses_behind_one_are_compared_without_it_first(t *testi
 	a, b := k.free(), k.free()
 	first := k.index(a, is(0, 100))
 	write := k.write(b, is(0, 100))
-	for range maxTurns {
+	for range maxQueued {
 		k.read(b, is(200, 300))
 	}
 	require.Empty(t, k.c.Awaited())
