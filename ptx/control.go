@@ -209,23 +209,13 @@ func (d *decoder) barrier(s *statement, o *opcode) {
 
 // ---- warps ----
 
-// warp appends an instruction of a warp: result, second result, sources, mask; -1 for what is not there.
+// warpOp appends an instruction of a warp: result, second result, sources, mask; -1 for what is not there.
 func (d *decoder) warpOp(kind int, mode int, to, second, mask int32, from ...int32) *C.Insn {
-	in := C.Insn{kind: C.uint8_t(kind), mode: C.uint8_t(mode), d: C.int32_t(to), x: C.int32_t(second), e: C.int32_t(mask), sources: C.uint8_t(len(from))}
+	in := C.Insn{kind: C.uint8_t(kind), mode: C.uint8_t(mode), d: C.int32_t(to), x: C.int32_t(second), e: C.int32_t(mask)}
 	if to >= 0 {
 		in.size_d = C.uint8_t(d.regs[to].size)
 	}
-	for i, r := range from {
-		size := C.uint8_t(d.regs[r].size)
-		switch i {
-		case 0:
-			in.a, in.size_a = C.int32_t(r), size
-		case 1:
-			in.b, in.size_b = C.int32_t(r), size
-		default:
-			in.c, in.size_c = C.int32_t(r), size
-		}
-	}
+	d.setSources(&in, from)
 	return &d.p.code[d.emit(in)]
 }
 

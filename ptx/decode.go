@@ -610,7 +610,14 @@ func (d *decoder) alu(loop string, to int32, from ...int32) *C.Insn {
 	if !ok {
 		d.unsupported()
 	}
-	in := C.Insn{kind: C.K_ALU, fn: fn, d: C.int32_t(to), size_d: C.uint8_t(d.regs[to].size), sources: C.uint8_t(len(from))}
+	in := C.Insn{kind: C.K_ALU, fn: fn, d: C.int32_t(to), size_d: C.uint8_t(d.regs[to].size)}
+	d.setSources(&in, from)
+	return &d.p.code[d.emit(in)]
+}
+
+// setSources sets the registers that an instruction reads.
+func (d *decoder) setSources(in *C.Insn, from []int32) {
+	in.sources = C.uint8_t(len(from))
 	for i, r := range from {
 		size := C.uint8_t(d.regs[r].size)
 		switch i {
@@ -624,7 +631,6 @@ func (d *decoder) alu(loop string, to int32, from ...int32) *C.Insn {
 			in.e, in.size_e = C.int32_t(r), size
 		}
 	}
-	return &d.p.code[d.emit(in)]
 }
 
 // operandCount fails unless an instruction has so many operands.
