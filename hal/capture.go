@@ -402,11 +402,7 @@ func (c *Capture) addSimulated(s *Stream, f *Function, call *nativeCall, reads, 
 		n := &Node{kind: driver.KernelNode, name: f.name, reads: reads, writes: writes, handsIn: true,
 			spec:   &driver.GraphWork{Native: &driver.Native{Call: &graphCall{nativeCall: *call}}},
 			blocks: append(s.dev.rt.blocksOf(reads, writes), f.module.code)}
-		if err := c.addNode(s, n); err != nil {
-			return err
-		}
-		c.graph.keep.add(call.free)
-		return nil
+		return c.addNode(s, n)
 	})
 }
 

@@ -736,7 +736,6 @@ type nativeCall struct {
 	function, argument, release uint64
 	// kernel is what runs instead of a function, nil for none.
 	kernel  driver.PreparedLaunch
-	kept    bool // a graph keeps it: a run frees nothing
 	handsIn bool
 	// handed is what the latest run has handed in, nil where that is nothing. report, if not nil, gets it.
 	handed *handedIn
@@ -832,12 +831,6 @@ func (c *nativeCall) end() {
 }
 
 func (c *nativeCall) free() {
-	if c.kept {
-		return
-	}
-	if c.kernel != nil {
-		c.kernel.Close()
-	}
 	if c.release != 0 {
 		native.Release(c.release, c.argument)
 	}
@@ -895,24 +888,6 @@ func (s *Stream) NativeFunc(t *Thread, f *NativeFunc) error {
 	err := s.d.Native(spec)
 	s.endAccesses(blocks, err)
 	return s.settle(t, spec.Tag, err)
-}
-
-// handsInTo returns who gets what an operation hands in, nil if it hands in nothing or nobody asks.
-func (rt *Runtime) handsInTo(handsIn bool) *Inspector {
-	if i := rt.inspector.Load(); handsIn && i != nil && i.HandedIn != nil {
-		return i
-	}
-	return nil
-}
-
-// handIn returns what is called with what the operation id, which was given these ranges, has handed in.
-func (rt *Runtime) handIn(to *Inspector, id uint32, given *handedIn) func(*handedIn) {
-	return func(h *handedIn) {
-		if h == nil {
-			h = given
-		}
-		rt.callInOrder(func() { to.HandedIn(id, h.reads, h.writes) })
-	}
 }
 
 // check rejects what is no access.
@@ -1019,32 +994,25 @@ func (s *Stream) launchSimulated(t *Thread, f *Function, simulated driver.Simula
 	}
 	call := &nativeCall{s: s, name: f.name, site: spec.Site, losesDevice: true, kernel: prepared, handsIn: true}
 	if c := s.capture.Load(); c != nil {
-		if err = c.addSimulated(s, f, call, slices.Clone(reads), slices.Clone(writes)); err != nil {
-			prepared.Close()
-		}
-		return err
+		return c.addSimulated(s, f, call, slices.Clone(reads), slices.Clone(writes))
 	}
 	if !m.beginLaunch(s) {
-		prepared.Close()
 		return closedError("launch", "module")
 	}
-	native := driver.Native{Call: call}
+	work := driver.Native{Call: call}
 	in := rt.handsInTo(true)
 	call.handsIn = in != nil && s.listened()
 	if s.listened() {
 		id := s.announce(&Operation{Kind: OpLaunch, Name: f.name, Thread: t, Reads: reads, Writes: writes, HandsIn: in != nil})
-		native.Tag = id
+		work.Tag = id
 		if in != nil {
 			call.report = rt.handIn(in, id, &handedIn{reads, writes})
 		}
 	}
 	blocks := append(s.beginUses(aKernel, reads, writes), m.code)
-	err = s.d.Native(native)
-	if err != nil {
-		prepared.Close()
-	}
+	err = s.d.Native(work)
 	s.endUses(blocks, err)
-	return s.settle(t, native.Tag, err)
+	return s.settle(t, work.Tag, err)
 }
 
 // rangesOfExtents returns extents as ranges.

@@ -465,7 +465,9 @@ type graphCall struct {
 // Run implements driver.NativeCall.
 func (c *graphCall) Run() *driver.Error {
 	run := c.nativeCall
-	run.s, run.kept = c.v.running.Load(), true
+	run.s, run.release = c.v.running.Load(), 0
+	// A kernel takes longer where its accesses are noted.
+	run.handsIn = c.handsIn && run.s.dev.rt.handsInTo(true) != nil
 	err := run.Run()
 	c.handed = run.handed
 	return err

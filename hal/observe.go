@@ -720,3 +720,21 @@ func (l *listeners) numbers(n int) uint32 {
 		}
 	}
 }
+
+// handsInTo returns who gets what an operation hands in, nil if it hands in nothing or nobody asks.
+func (rt *Runtime) handsInTo(handsIn bool) *Inspector {
+	if i := rt.inspector.Load(); handsIn && i != nil && i.HandedIn != nil {
+		return i
+	}
+	return nil
+}
+
+// handIn returns what is called with what the operation id, which was given these ranges, has handed in.
+func (rt *Runtime) handIn(to *Inspector, id uint32, given *handedIn) func(*handedIn) {
+	return func(h *handedIn) {
+		if h == nil {
+			h = given
+		}
+		rt.callInOrder(func() { to.HandedIn(id, h.reads, h.writes) })
+	}
+}

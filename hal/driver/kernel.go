@@ -61,6 +61,4 @@ type PreparedLaunch interface {
 	// Run executes the launch on the calling thread. With record it returns the bytes
 	// that were accessed. The error has the text of what the kernel did wrong, and CUDA's code.
 	Run(record bool) (reads, writes []Extent, fault *Error)
-	// Close gives the launch up.
-	Close()
 }

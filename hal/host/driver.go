@@ -10,6 +10,7 @@ package host
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"runtime"
 	"strconv"
@@ -32,6 +33,10 @@ type Options struct {
 	// Memory bounds each device's memory, and the pinned memory, in bytes; 0 means
 	// HALSTREAM_HOST_MEMORY or half of the machine's.
 	Memory uint64
+	// KernelLimit is after how many instructions, each for all threads of a block, a kernel is
+	// taken for one that never ends; 0 means HALSTREAM_KERNEL_LIMIT or 2^34, which is minutes of
+	// one processor.
+	KernelLimit int
 	// Scheduler decides which stream runs next; nil means the parallel one.
 	Scheduler sched.Scheduler
 	// Clock is the devices' clock; nil means machineClock.
@@ -68,13 +73,18 @@ func Open(o Options) (*Driver, error) {
 			return nil, err
 		}
 	}
+	if o.KernelLimit == 0 {
+		if o.KernelLimit, err = number("HALSTREAM_KERNEL_LIMIT", 1<<34, math.MaxInt); err != nil {
+			return nil, err
+		}
+	}
 	if o.Scheduler == nil {
 		o.Scheduler = sched.NewParallel()
 	}
 	if o.Clock == nil {
 		o.Clock = machineClock()
 	}
-	e := &engine{real: o.Clock, engines: max(2, o.Engines)}
+	e := &engine{real: o.Clock, engines: max(2, o.Engines), kernelLimit: int64(o.KernelLimit)}
 	e.use(o.Scheduler, "parallel")
 	e.sched.Attach(e)
 	return &Driver{eng: e, count: o.Devices, memory: o.Memory, pinned: newMemory("pinned memory", o.Memory)}, nil

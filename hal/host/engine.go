@@ -29,6 +29,8 @@ type engine struct {
 	woken []*worker
 	// engines is how many workers one device may have at work.
 	engines int
+	// kernelLimit is after how many instructions a kernel fails.
+	kernelLimit int64
 	// following says that the times of tagged operations are collected in executed.
 	following bool
 	executed  []driver.Execution

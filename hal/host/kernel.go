@@ -3,19 +3,12 @@ package host
 import (
 	"errors"
 	"os"
-	"strconv"
 	"strings"
 	"sync"
 
 	"halstream/hal/driver"
 	"halstream/ptx"
 )
-
-// KernelLimit is the environment variable with the number of instructions, each for all threads of a
-// block, after which a kernel is taken for one that never ends. 0 stands for no limit.
-const KernelLimit = "HALSTREAM_KERNEL_LIMIT"
-
-const defaultKernelLimit = 1 << 34 // minutes of one processor
 
 // Numbers of the CUDA driver's errors.
 const (
@@ -42,9 +35,8 @@ func withCode(code int, op string, err error) *driver.Error {
 
 // module is a program: PTX, which the processor executes.
 type module struct {
-	dev   *Device
-	m     *ptx.Module
-	limit int64
+	dev *Device
+	m   *ptx.Module
 }
 
 // Load implements driver.KernelDevice.
@@ -55,15 +47,6 @@ func (d *Device) Load(image []byte) (driver.Module, error) {
 		return nil, withCode(noBinary, op, errors.New("the program is machine code of a GPU, which the host device cannot run; "+
 			"give PTX or source"))
 	}
-	limit := int64(defaultKernelLimit)
-	if given := os.Getenv(KernelLimit); given != "" {
-		n, err := strconv.ParseInt(given, 10, 64)
-		if err != nil || n < 0 {
-			return nil, driver.Errorf(driver.InvalidValue, op, "%s is %q; it is a number of instructions, 0 for no limit",
-				KernelLimit, given)
-		}
-		limit = n
-	}
 	m, err := ptx.Parse(text)
 	if err != nil {
 		return nil, withCode(invalidPTX, op, err)
@@ -73,7 +56,7 @@ func (d *Device) Load(image []byte) (driver.Module, error) {
 			return nil, withCode(invalidPTX, op, err)
 		}
 	}
-	return &module{d, m, limit}, nil
+	return &module{d, m}, nil
 }
 
 // Function implements driver.Module.
@@ -130,7 +113,7 @@ func (k *kernel) Prepare(l driver.Launch, memory []driver.Extent) (driver.Prepar
 		ranges[i] = ptx.Range(e)
 	}
 	return &kernelRun{k: k, l: ptx.Launch{Grid: three(l.Grid), Block: three(l.Block), Shared: int(l.Shared), Params: params,
-		Memory: ranges, Limit: k.p.limit}}, nil
+		Memory: ranges, Limit: k.p.dev.eng.kernelLimit}}, nil
 }
 
 func three(n [3]uint32) [3]int { return [3]int{int(n[0]), int(n[1]), int(n[2])} }
@@ -176,9 +159,6 @@ func (r *kernelRun) Run(record bool) (reads, writes []driver.Extent, fault *driv
 	}
 	return reads, writes, fault
 }
-
-// Close implements driver.PreparedLaunch.
-func (r *kernelRun) Close() {}
 
 func driverExtents(ranges []ptx.Range) []driver.Extent {
 	list := make([]driver.Extent, len(ranges))

@@ -27,7 +27,7 @@ VARIABLES = {
     "HALSTREAM_HOST_ENGINES": "copies, kernels and native functions at once on a device (processors, at least 2)",
     "HALSTREAM_HOST_THREADS": "maximum number of threads for Python functions on streams (32)",
     "HALSTREAM_HOST_MEMORY": "bytes of each host device's memory, and of pinned memory (half of the machine's)",
-    "HALSTREAM_KERNEL_LIMIT": "instructions after which a kernel on the host device fails (17179869184; 0: no limit)",
+    "HALSTREAM_KERNEL_LIMIT": "instructions after which a kernel on the host device fails (17179869184)",
     "HALSTREAM_CACHE_DIR": "folder for compiled kernels and libraries, and for tokens (the user's cache folder)",
     "HALSTREAM_SANITIZE": "1, warn, raise: report unordered accesses; ,pages: undeclared ones; ,threads: real threads",
     "HALSTREAM_RECORD": "AscendCL programs in C: the file that gets what the program did, at its end",
