@@ -295,7 +295,7 @@ func (rt *Runtime) SetSchedule(t *Thread, text string, c driver.Caller) error {
 //
 // # Errors: as for SetSchedule, but for ErrNotReady.
 //
-// Contract: X17.
+// Contract: X21.
 func (rt *Runtime) OrderCalls(t *Thread, on bool, c driver.Caller) error {
 	if err := t.checkCaller("set schedule"); err != nil {
 		return err

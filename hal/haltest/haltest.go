@@ -11,7 +11,9 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -398,5 +400,43 @@ func (h *Held) Release() {
 	if !h.open {
 		h.open = true
 		close(h.release)
+	}
+}
+
+// handedIn is what an operation has handed in.
+type handedIn struct {
+	id       uint32
+	accesses hal.Accesses
+}
+
+// HandedIn returns what operations that listeners have seen hand in from now on.
+func (k *Kit) HandedIn() (seen func() []handedIn) {
+	var mu sync.Mutex
+	var all []handedIn
+	announced := map[uint32]bool{}
+	stop := k.RT.Listen(func(o hal.Operation) {
+		mu.Lock()
+		defer mu.Unlock()
+		announced[o.ID] = o.HandsIn
+		if o.Kind == hal.OpLaunchGraph {
+			for i := range o.Nodes.All() {
+				announced[o.NodeID(i)] = o.HandsIn && o.Nodes.Node(i).HandsIn()
+			}
+		}
+	})
+	k.RT.SetInspector(&hal.Inspector{HandedIn: func(id uint32, reads, writes []hal.Range) {
+		mu.Lock()
+		defer mu.Unlock()
+		require.True(k, announced[id])
+		all = append(all, handedIn{id, hal.Accesses{Reads: reads, Writes: writes}})
+	}})
+	k.Cleanup(func() {
+		k.RT.SetInspector(nil)
+		stop()
+	})
+	return func() []handedIn {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(all)
 	}
 }

@@ -61,9 +61,7 @@ import "C"
 
 import (
 	"runtime"
-	"slices"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"unsafe"
 
@@ -117,44 +115,6 @@ func (c calls) handsIn() hal.Accesses {
 		return hal.Accesses{Writes: []hal.Range{{Start: at, Size: 256}}}
 	}
 	return hal.Accesses{}
-}
-
-// handedIn is what an operation has handed in.
-type handedIn struct {
-	id       uint32
-	accesses hal.Accesses
-}
-
-// HandedIn returns what operations that listeners have seen hand in from now on.
-func (k *Kit) HandedIn() (seen func() []handedIn) {
-	var mu sync.Mutex
-	var all []handedIn
-	announced := map[uint32]bool{}
-	stop := k.RT.Listen(func(o hal.Operation) {
-		mu.Lock()
-		defer mu.Unlock()
-		announced[o.ID] = o.HandsIn
-		if o.Kind == hal.OpLaunchGraph {
-			for i := range o.Nodes.All() {
-				announced[o.NodeID(i)] = o.HandsIn && o.Nodes.Node(i).HandsIn()
-			}
-		}
-	})
-	k.RT.SetInspector(&hal.Inspector{HandedIn: func(id uint32, reads, writes []hal.Range) {
-		mu.Lock()
-		defer mu.Unlock()
-		require.True(k, announced[id])
-		all = append(all, handedIn{id, hal.Accesses{Reads: reads, Writes: writes}})
-	}})
-	k.Cleanup(func() {
-		k.RT.SetInspector(nil)
-		stop()
-	})
-	return func() []handedIn {
-		mu.Lock()
-		defer mu.Unlock()
-		return slices.Clone(all)
-	}
 }
 
 var nativeFuncCases = []testCase{

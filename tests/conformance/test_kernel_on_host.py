@@ -75,29 +75,39 @@ def test_K3_a_kernel_runs_under_every_schedule() -> None:
             np.testing.assert_array_equal(y.numpy(b), expected)
 
 
-def test_V45_kernels_that_write_different_rows_of_an_array_are_not_reported() -> None:
+def races_of_rows(rows: int) -> list[str]:
+    """Return what is reported of a kernel that writes the first rows beside one that writes those from 32 on."""
     scale = scale_kernel()
-    with hs.sanitize(on="collect") as check:
+    with hs.sanitize(on="collect") as report:
         a, b = hs.Stream(), hs.Stream()
         x, y = hs.asarray(np.ones(64, np.float32)), hs.zeros(64, np.float32)
         hs.synchronize(0, timeout=LIMIT)
-        a.launch(scale, 1, 32, y, x, 2, 0, 32)
+        a.launch(scale, 2, 32, y, x, 2, 0, rows)
         b.launch(scale, 1, 32, y, x, 2, 32, 32)
         hs.synchronize(0, timeout=LIMIT)
-    assert list(check) == []
+    return [finding.text for finding in report]
+
+
+def test_V45_kernels_that_write_different_rows_of_an_array_are_not_reported() -> None:
+    assert races_of_rows(32) == []
 
 
 def test_V45_one_row_too_far_is_reported() -> None:
-    scale = scale_kernel()
-    with hs.sanitize(on="collect") as check:
-        a, b = hs.Stream(), hs.Stream()
-        x, y = hs.asarray(np.ones(64, np.float32)), hs.zeros(64, np.float32)
-        hs.synchronize(0, timeout=LIMIT)
-        a.launch(scale, 2, 32, y, x, 2, 0, 33)
-        b.launch(scale, 1, 32, y, x, 2, 32, 32)
-        hs.synchronize(0, timeout=LIMIT)
-    (finding,) = check
-    assert "4 bytes" in finding.text and "scale" in finding.text, finding.text
+    (text,) = races_of_rows(33)
+    assert "4 bytes" in text and "scale" in text, text
+
+
+def test_K3_what_a_kernel_prints_is_on_the_standard_output(child: Callable[..., Any]) -> None:
+    done = child(
+        r"""
+        import halstream as hs
+        source = 'extern "C" __global__ void hello(int n) { printf("hello %d\\n", n + threadIdx.x); }'
+        s = hs.Stream()
+        s.launch(hs.Kernel(source, name="hello", signature="int32 n"), 1, 2, 5)
+        s.synchronize(timeout=60)
+        """
+    )
+    assert (done.returncode, done.stdout) == (0, "hello 5\nhello 6\n"), done.stderr
 
 
 def test_K3_a_kernel_that_does_not_end_fails(child: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
