@@ -877,7 +877,7 @@ func (c *Checker) queue(t queuedAccess) {
 	}
 }
 
-// apply does t.
+// apply lets the table see an access, or does what else has waited.
 func (c *Checker) apply(t *queuedAccess) {
 	if t.in == nil {
 		t.other()
