@@ -190,7 +190,7 @@ type memoryState struct {
 	blocks addrmap.Map[*Block]
 	// deferred are freed blocks that pending operations still use.
 	deferred deferred
-	// listed are the blocks as kernels get them, nil since one came or went.
+	// listed is what extents has returned last; nil once a block was added or removed since.
 	listed []driver.Extent
 }
 

@@ -25,7 +25,7 @@ type Stream struct {
 	// legacySeen is how much the legacy default stream had been given when s was given its latest operation.
 	legacySeen uint64
 
-	// forgiven is up to which operation errors do not count: the device was made to work again behind it.
+	// forgiven is the number of the last operation whose error does not count: the device was recovered after it.
 	forgiven uint64
 
 	q       fifo
