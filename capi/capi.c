@@ -45,6 +45,12 @@ void halstream_set_error(const char *text, size_t size)
     memcpy(kept->error, text, size);
     kept->error[size] = 0;
     kept->lost = 0;
+    kept->number = 0;
+}
+
+void halstream_set_error_number(int32_t number)
+{
+    if (halstream_mine != NULL) halstream_mine->number = number;
 }
 
 void halstream_set_lost(void)
@@ -66,6 +72,8 @@ static const char *api_error_text(void)
     halstream_mine->lost = 0;
     return halstream_mine->error;
 }
+
+static int32_t api_error_number(void) { return halstream_mine == NULL ? 0 : halstream_mine->number; }
 
 /* Until 3.11 the current thread state is that of whoever holds the lock. */
 static int holds_lock(void)
@@ -581,6 +589,7 @@ static const halstream_api api = {
     .device_failure = api_device_failure,
     .line_here = api_line_here,
     .hand_in = api_hand_in,
+    .error_number = api_error_number,
 };
 
 __attribute__((visibility("default"))) const halstream_api *halstream_get_api(uint32_t version)

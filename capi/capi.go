@@ -86,6 +86,7 @@ func result(err error) C.int {
 	}
 	text := python.ErrorText(e)
 	C.halstream_set_error((*C.char)(unsafe.Pointer(unsafe.StringData(text))), C.size_t(len(text)))
+	C.halstream_set_error_number(C.int32_t(e.Code))
 	if e.Kind == driver.DeviceLost {
 		C.halstream_set_lost()
 	}

@@ -15,6 +15,7 @@ enum { WHO_HOLDS = 1, WHO_SHIFT = 1 };
 enum { KEPT_TEXT = 1024 };
 typedef struct halstream_kept {
     char error[KEPT_TEXT]; /* the text of the latest error */
+    int32_t number;        /* of the vendor for that error, 0 for none */
     int lost;              /* it is that of a lost device, and nobody has asked for it */
 } halstream_kept;
 
@@ -30,6 +31,7 @@ static inline halstream_kept *halstream_kept_here(void)
 void halstream_set_error(const char *text, size_t size);
 /* Says that it is the error of a lost device: asking for the text counts as telling the program. */
 void halstream_set_lost(void);
+void halstream_set_error_number(int32_t number);
 /* Ids that releases of operations have closed, for the next call; returns how many were
  * stored. */
 size_t halstream_take_late(int64_t *ids, size_t room);

@@ -192,6 +192,13 @@
 //     kernels allocate 64 MiB at most are kept for the next ones.
 //   - F33: A test in which an operator loses a device, and in which no call reports that,
 //     fails with the operator's error; the next test finds the device working.
+//   - F34: A kernel of Triton is enqueued on the stream that Triton names, with the bytes
+//     that it accesses known exactly, in captures too. Its fault loses the device (K3), with
+//     the line of the kernel and that of the launch.
+//   - F35: torch.compile is torch's own. Its kernels run on the streams that are current in the
+//     compiled function, and graphs of mode "reduce-overhead" share memory as torch's trees of graphs do.
+//   - F36: Autotuning takes the first configuration that compiles and fits, without running
+//     others to measure them.
 //
 // # Paddle's custom device (Python)
 //

@@ -113,6 +113,15 @@ func (f *Function) Simulated() bool {
 	return ok
 }
 
+// Accesses returns a letter for each parameter of a function that the processor executes: r, w or b where it
+// reads or writes the memory behind the value or does both, - where it does nothing. For others it is "".
+func (f *Function) Accesses() string {
+	if d, ok := f.d.(driver.SimulatedFunction); ok {
+		return d.Accesses()
+	}
+	return ""
+}
+
 // LaunchSpec is the configuration of a launch.
 type LaunchSpec struct {
 	// Grid is the number of blocks and Block the number of threads in each, for three

@@ -106,6 +106,12 @@ func FunctionParameters(id int64) (sizes string, err error) {
 	})
 }
 
+// FunctionAccesses returns a letter for each parameter of a function, as StreamLaunch takes them: what the
+// function does to the memory behind it, "" where its program does not say.
+func FunctionAccesses(id int64) (modes string, err error) {
+	return on(id, "accesses", "kernel", func(f *hal.Function) (string, error) { return f.Accesses(), nil })
+}
+
 // StreamLaunch enqueues a run of a function and returns 0; 1, and nothing is
 // enqueued, if an argument's memory is not where the stream can use it: the caller
 // knows better how to say so. launch is the address of a halstream_launch (calls.h), which

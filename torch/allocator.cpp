@@ -43,7 +43,18 @@ struct Block {
   PoolMemory lent = {};
   bool captured = false;        // made in a capture, whose nodes use it in each launch
   bool used_elsewhere = false;  // on a stream that record_stream named
+  bool given_up = false;        // its memory went back to its pool already
 };
+
+// The blocks of private pools that are in use, by address.
+struct LentBlocks {
+  std::mutex mutex;
+  std::map<void*, Block*> blocks;
+};
+LentBlocks& lent_blocks() {
+  static auto* all = new LentBlocks();
+  return *all;
+}
 
 template <class Change>
 void each_counter(Block* block, Change change) {
@@ -142,23 +153,31 @@ void give_back(const Block& block) {
   block.pool->give_back(block.stream, block.lent, reuse);
 }
 
+// Ends the use of a block's memory.
+void end_block(Block* block) {
+  tell(false, *block);
+  if (!block->others.empty()) mark_uses(*block);
+  if (block->pool) {
+    {
+      auto& all = lent_blocks();
+      std::lock_guard<std::mutex> lock(all.mutex);
+      all.blocks.erase(block->address);
+    }
+    give_back(*block);
+  } else if (frees_in_order()) {
+    PlaceOfCall place;
+    core->block_free(block->id);
+  } else {
+    core->block_free(block->id);
+  }
+  each_counter(block, [](auto& stat, size_t amount) { stat.decrease(amount); });
+  report_to_profiler(false, *block);
+  trace([&](auto& to) { to.trace_gpu_memory_deallocation(traced_device, address_of(block->address)); });
+}
+
 void free_block(void* context) {
   auto* block = static_cast<Block*>(context);
-  if (!finished()) {
-    tell(false, *block);
-    if (!block->others.empty()) mark_uses(*block);
-    if (block->pool) {
-      give_back(*block);
-    } else if (frees_in_order()) {
-      PlaceOfCall place;
-      core->block_free(block->id);
-    } else {
-      core->block_free(block->id);
-    }
-    each_counter(block, [](auto& stat, size_t amount) { stat.decrease(amount); });
-    report_to_profiler(false, *block);
-    trace([&](auto& to) { to.trace_gpu_memory_deallocation(traced_device, address_of(block->address)); });
-  }
+  if (!finished() && !block->given_up) end_block(block);
   delete block;
 }
 
@@ -174,12 +193,16 @@ size_t rounded(size_t requested) {
   return (requested + unit - 1) / unit * unit;
 }
 
-// Allocates for the work of a stream; where there is no memory, once more without what the pools keep.
-void allocate(halstream_id stream, size_t requested, size_t bytes, DeviceIndex device, PoolMemory& made) {
+// Allocates for the work of a stream; where there is no memory, once more without what the pools keep. Memory of
+// a pool can be given out again for as many as `bytes`.
+void allocate(
+    halstream_id stream, size_t requested, size_t bytes, DeviceIndex device, bool for_pool, PoolMemory& made) {
+  size_t size = for_pool ? bytes : requested;
   uint64_t address = 0;
   PlaceOfCall place;
   auto block_new = frees_in_order() ? core->block_new_in_order : core->block_new;
-  int code = block_new(stream, bytes, &made.block, &address);
+  // As many bytes as the program asked for: what a kernel accesses behind them is not its memory.
+  int code = block_new(stream, size, &made.block, &address);
   if (code == HALSTREAM_OUT_OF_MEMORY) {
     core->memory_empty_cache(device);
     {
@@ -188,12 +211,25 @@ void allocate(halstream_id stream, size_t requested, size_t bytes, DeviceIndex d
       of.stats.num_alloc_retries++;
       of.stats.num_sync_all_streams++;
     }
-    code = block_new(stream, bytes, &made.block, &address);
+    code = block_new(stream, size, &made.block, &address);
   }
   if (code == HALSTREAM_OUT_OF_MEMORY) out_of_memory(requested, device);
   check(code);
   made.address = reinterpret_cast<void*>(address);
   made.bytes = bytes;
+}
+
+// Begins the use of a block's memory.
+void begin_block(Block* block) {
+  if (block->pool) {
+    auto& all = lent_blocks();
+    std::lock_guard<std::mutex> lock(all.mutex);
+    all.blocks[block->address] = block;
+  }
+  each_counter(block, [](auto& stat, size_t amount) { stat.increase(amount); });
+  report_to_profiler(true, *block);
+  tell(true, *block);
+  trace([&](auto& to) { to.trace_gpu_memory_allocation(traced_device, address_of(block->address)); });
 }
 
 Block* new_block(size_t requested, DeviceIndex device, halstream_id stream, bool counted = true) {
@@ -206,17 +242,14 @@ Block* new_block(size_t requested, DeviceIndex device, halstream_id stream, bool
   PoolMemory memory;
   if (pool) memory = pool->take(stream, bytes);
   if (memory.address == nullptr) {
-    allocate(pool ? pool->owner(device) : stream, requested, bytes, device, memory);
+    allocate(pool ? pool->owner(device) : stream, requested, bytes, device, pool != nullptr, memory);
     if (pool) pool->lend();
   }
   auto* block = new Block{memory.block, memory.address, bytes, requested, device, stream, counted};
   block->captured = pool && capture_of(stream) != 0;
   block->pool = std::move(pool);
   block->lent = memory;
-  each_counter(block, [](auto& stat, size_t amount) { stat.increase(amount); });
-  report_to_profiler(true, *block);
-  tell(true, *block);
-  trace([&](auto& to) { to.trace_gpu_memory_allocation(traced_device, address_of(block->address)); });
+  begin_block(block);
   return block;
 }
 
@@ -304,6 +337,28 @@ RawBlocks& raw_blocks() {
 
 }  // namespace
 
+namespace {
+
+// The block of a private pool that is in use at an address, null for none.
+Block* lent_block(void* address) {
+  auto& all = lent_blocks();
+  std::lock_guard<std::mutex> lock(all.mutex);
+  auto found = all.blocks.find(address);
+  return found == all.blocks.end() ? nullptr : found->second;
+}
+
+std::vector<Block*> lent_of(const PoolPointer& pool) {
+  std::vector<Block*> blocks;
+  auto& all = lent_blocks();
+  std::lock_guard<std::mutex> lock(all.mutex);
+  for (auto [address, block] : all.blocks) {
+    if (block->pool == pool) blocks.push_back(block);
+  }
+  return blocks;
+}
+
+}  // namespace
+
 const char* allocator_backend() { return frees_in_order() ? "cudaMallocAsync" : "native"; }
 
 c10::DeviceAllocator& device_allocator() {
@@ -345,11 +400,67 @@ void raw_free(void* address) {
     auto& all = raw_blocks();
     std::lock_guard<std::mutex> lock(all.mutex);
     auto found = all.blocks.find(address);
-    TORCH_CHECK(found != all.blocks.end(), "invalid device pointer: ", address);
-    block = found->second;
-    all.blocks.erase(found);
+    if (found != all.blocks.end()) {
+      block = found->second;
+      all.blocks.erase(found);
+    }
   }
+  if (block == nullptr) block = lent_block(address);
+  TORCH_CHECK(block != nullptr, "invalid device pointer: ", address);
   free_block(block);
+}
+
+// -- checkpoints of private pools ---------------------------------------------
+
+bool owns_memory(const c10::StorageImpl& storage) { return storage.data_ptr().get_deleter() == &free_block; }
+
+void free_memory(c10::StorageImpl& storage) {
+  TORCH_CHECK(owns_memory(storage), "the storage does not own memory of the device");
+  c10::DataPtr address_only(storage.data_ptr().get(), storage.device());
+  storage.set_data_ptr(std::move(address_only));  // what is returned, and dropped, is the owner
+}
+
+std::vector<void*> lent_addresses(const PoolPointer& pool) {
+  std::vector<void*> addresses;
+  for (auto* block : lent_of(pool)) addresses.push_back(block->address);
+  return addresses;
+}
+
+struct PoolCheckpoint {
+  PoolPointer pool;
+  std::vector<Block> blocks;
+};
+
+std::shared_ptr<PoolCheckpoint> checkpoint_of(const PoolPointer& pool) {
+  auto made = std::make_shared<PoolCheckpoint>();
+  made->pool = pool;
+  for (auto* block : lent_of(pool)) made->blocks.push_back(*block);
+  return made;
+}
+
+void restore(const PoolCheckpoint& state, const std::vector<c10::StorageImpl*>& owners) {
+  std::map<void*, const Block*> wanted;
+  for (const auto& block : state.blocks) wanted[block.address] = &block;
+  for (auto* block : lent_of(state.pool)) {
+    if (wanted.count(block->address) != 0) continue;
+    end_block(block);
+    block->given_up = true;  // whoever has it deletes it
+  }
+  for (auto [address, block] : wanted) {
+    if (lent_block(address) != nullptr) continue;
+    TORCH_CHECK(
+        state.pool->take_at(block->stream, address), "the memory at ", address,
+        " is not in its pool any more, so that the checkpoint cannot be restored");
+    auto* again = new Block(*block);
+    again->used_elsewhere = false;
+    again->others.clear();
+    begin_block(again);
+  }
+  for (auto* storage : owners) {
+    auto* block = lent_block(storage->data_ptr().get());
+    if (block == nullptr || storage->data_ptr().get_deleter() == &free_block) continue;
+    storage->set_data_ptr_noswap({block->address, block, &free_block, storage->device()});
+  }
 }
 
 }  // namespace halstream_torch

@@ -1,9 +1,10 @@
 // Device memory for tensors: blocks of the runtime's pools, one pool for each stream.
 #pragma once
 
-#include "streams.h"
+#include "private_pools.h"
 
 #include <c10/core/CachingDeviceAllocator.h>
+#include <c10/core/StorageImpl.h>
 
 namespace halstream_torch {
 
@@ -30,5 +31,23 @@ bool counts_raw();
 // Memory for callers without a tensor (`torch.cuda.caching_allocator_alloc`).
 void* raw_allocate(size_t bytes, DeviceIndex device, halstream_id stream);
 void raw_free(void* address);
+
+// -- checkpoints of private pools: Inductor's trees of graphs record each graph over the memory that is in use where it
+// begins
+
+// Whether a storage owns memory of this allocator, and frees it.
+bool owns_memory(const c10::StorageImpl& storage);
+// Frees it now; the storage keeps the address.
+void free_memory(c10::StorageImpl& storage);
+
+// Where the memory of a pool is that is in use.
+std::vector<void*> lent_addresses(const PoolPointer& pool);
+
+// Which memory of a pool is in use at one time.
+struct PoolCheckpoint;
+std::shared_ptr<PoolCheckpoint> checkpoint_of(const PoolPointer& pool);
+// Lets exactly that memory be in use again. Storages that have an address of it, and do not own it, own it then.
+// Whoever owned other memory of the pool owns nothing any more.
+void restore(const PoolCheckpoint& state, const std::vector<c10::StorageImpl*>& owners);
 
 }  // namespace halstream_torch

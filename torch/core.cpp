@@ -20,17 +20,29 @@ void finish() noexcept { process_is_ending.store(true, std::memory_order_release
 // cudaErrorAssert: what a CUDA kernel gives that finds wrong values.
 static constexpr int32_t device_side_assert = 710;
 
+// CUDA's words for an error of a kernel.
+static const char* words_of(int32_t number) {
+  switch (number) {
+    case 700: return "an illegal memory access was encountered";
+    case 716: return "misaligned address";
+    case 719: return "unspecified launch failure";
+    default: return "device-side assert triggered";
+  }
+}
+
 void raise_error(int code) {
   const char* text = core->error_text();
   std::string words = text != nullptr ? text : "";
   switch (code) {
     case HALSTREAM_DEVICE_LOST:
-    case HALSTREAM_FUNCTION_FAILED:
+    case HALSTREAM_FUNCTION_FAILED: {
+      auto number = core->error_number();
       throw c10::AcceleratorError(
-          {__func__, __FILE__, static_cast<uint32_t>(__LINE__)}, device_side_assert,
-          "CUDA error: device-side assert triggered: " + words +
+          {__func__, __FILE__, static_cast<uint32_t>(__LINE__)}, number != 0 ? number : device_side_assert,
+          std::string("CUDA error: ") + words_of(number) + ": " + words +
               "\nCUDA kernel errors might be asynchronously reported at some other API call, "
               "so the stacktrace below might be incorrect.\n");
+    }
     case HALSTREAM_OUT_OF_MEMORY:
       TORCH_CHECK_WITH(OutOfMemoryError, false, "CUDA out of memory. ", words);
     case HALSTREAM_INTERRUPTED:

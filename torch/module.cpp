@@ -316,14 +316,12 @@ PyObject* start(PyObject*, PyObject*) {
 
 PyObject* torch_c_names(PyObject*, PyObject*) {
   PyObject* list = PyList_New(0);
-  for (auto* entry = torch_c_functions; list != nullptr && entry->ml_name != nullptr; entry++) {
-    PyObject* name = PyUnicode_FromString(entry->ml_name);
-    if (name == nullptr || PyList_Append(list, name) != 0) {
+  for (auto* table : {torch_c_functions, checkpoint_functions}) {
+    for (auto* entry = table; list != nullptr && entry->ml_name != nullptr; entry++) {
+      PyObject* name = PyUnicode_FromString(entry->ml_name);
+      if (name == nullptr || PyList_Append(list, name) != 0) Py_CLEAR(list);
       Py_XDECREF(name);
-      Py_CLEAR(list);
-      break;
     }
-    Py_DECREF(name);
   }
   return list;
 }
@@ -376,7 +374,9 @@ PyModuleDef definition = {
 
 extern "C" __attribute__((visibility("default"))) PyObject* PyInit_halstream_torch_device() {
   PyObject* module = PyModule_Create(&halstream_torch::definition);
-  for (auto* functions : {halstream_torch::torch_c_functions, halstream_torch::capture_functions}) {
+  for (auto* functions :
+       {halstream_torch::torch_c_functions, halstream_torch::checkpoint_functions,
+        halstream_torch::capture_functions}) {
     if (module != nullptr && PyModule_AddFunctions(module, functions) != 0) Py_CLEAR(module);
   }
   return module;

@@ -1,5 +1,6 @@
 #include "private_pools.h"
 
+#include <algorithm>
 #include <atomic>
 #include <iterator>
 #include <thread>
@@ -17,6 +18,22 @@ PoolMemory PrivatePool::take(halstream_id stream, size_t bytes) {
   all.erase(found);
   lent_++;
   return memory;
+}
+
+bool PrivatePool::take_at(halstream_id stream, void* address) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  auto& all = idle_[stream];
+  auto idle = std::find_if(all.begin(), all.end(), [&](auto& one) { return one.second.address == address; });
+  auto kept = std::find_if(kept_.begin(), kept_.end(), [&](auto& one) { return one.address == address; });
+  if (idle != all.end()) {
+    all.erase(idle);
+  } else if (kept != kept_.end()) {
+    kept_.erase(kept);
+  } else {
+    return false;
+  }
+  lent_++;
+  return true;
 }
 
 halstream_id PrivatePool::owner(DeviceIndex device) {

@@ -39,6 +39,8 @@ class PrivatePool {
 
   // Memory for `stream` of at least `bytes` bytes that has come back; without an address if there is none.
   PoolMemory take(halstream_id stream, size_t bytes);
+  // Takes the memory at an address that `stream` has given back; whether it was there.
+  bool take_at(halstream_id stream, void* address);
   // The stream whose blocks the pool has; nothing runs on it, so that none of its memory has pending work.
   halstream_id owner(DeviceIndex device);
   // Counts memory that was allocated for the pool.

@@ -18,6 +18,9 @@ PyObject* guarded(Body body) {
 // The functions that stand in for those of torch._C; they end with an empty entry.
 extern PyMethodDef torch_c_functions[];
 
+// Those among them of checkpoints of private pools; they end with an empty entry.
+extern PyMethodDef checkpoint_functions[];
+
 // Those of captures and of pools of memory; they end with an empty entry.
 extern PyMethodDef capture_functions[];
 

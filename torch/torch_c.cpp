@@ -48,6 +48,9 @@ PyObject* exchange(PyObject*, PyObject* value) {
   return guarded([&] { return PyLong_FromLong(device < 0 ? -1 : exchange_device(device)); });
 }
 
+// A function of its own: builtin functions of one C function are equal, and Dynamo tells these two apart.
+PyObject* maybe_exchange(PyObject* self, PyObject* value) { return exchange(self, value); }
+
 PyObject* stream_tuple(DeviceIndex device, c10::StreamId id) {
   return Py_BuildValue("(Lii)", static_cast<long long>(id), static_cast<int>(device), cuda_type);
 }
@@ -297,7 +300,7 @@ PyMethodDef torch_c_functions[] = {
     {"_cuda_setDevice", set_device, METH_O, nullptr},
     {"_cuda_hasPrimaryContext", has_primary_context, METH_O, nullptr},
     {"_cuda_exchangeDevice", exchange, METH_O, nullptr},
-    {"_cuda_maybeExchangeDevice", exchange, METH_O, nullptr},
+    {"_cuda_maybeExchangeDevice", maybe_exchange, METH_O, nullptr},
     {"_cuda_getCurrentStream", get_current_stream, METH_O, nullptr},
     {"_cuda_getDefaultStream", get_default_stream, METH_O, nullptr},
     {"_cuda_getCurrentRawStream", get_current_raw_stream, METH_O, nullptr},

@@ -51,6 +51,9 @@ type SimulatedFunction interface {
 	// Prepare returns a launch that can run any number of times, one after the other. A
 	// kernel may access the memory only, which is sorted and disjoint.
 	Prepare(l Launch, memory []Extent) (PreparedLaunch, error)
+	// Accesses returns a letter for each parameter, by what the kernel does to the memory behind
+	// its value: r, w, b for both or for what only a run can tell, and - for nothing.
+	Accesses() string
 }
 
 // Extent is the addresses from Start to before End.

@@ -94,6 +94,24 @@ func (k *kernel) Parameters() []int {
 	return sizes
 }
 
+// Accesses implements driver.SimulatedFunction.
+func (k *kernel) Accesses() string {
+	letters := make([]byte, 0, len(k.k.Params()))
+	for _, a := range k.k.Accesses() {
+		letter := byte('-')
+		switch {
+		case a&ptx.AccessUnknown != 0, a&(ptx.AccessRead|ptx.AccessWrite) == ptx.AccessRead|ptx.AccessWrite:
+			letter = 'b'
+		case a&ptx.AccessRead != 0:
+			letter = 'r'
+		case a&ptx.AccessWrite != 0:
+			letter = 'w'
+		}
+		letters = append(letters, letter)
+	}
+	return string(letters)
+}
+
 // Prepare implements driver.SimulatedFunction.
 func (k *kernel) Prepare(l driver.Launch, memory []driver.Extent) (driver.PreparedLaunch, error) {
 	const op = "launch"

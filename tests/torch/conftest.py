@@ -17,6 +17,7 @@ from stream_help import own
 
 # Elsewhere torch is not installed, and importing it takes seconds.
 collect_ignore_glob = [] if os.environ.get("HALSTREAM_TORCH_TESTS") else ["test_*"]
+os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")  # Triton 3.9 warns where it is not set
 
 Child = Callable[..., CompletedProcess[str]]
 

@@ -49,33 +49,6 @@ def test_wrong_arguments_are_refused(torch: Any) -> None:
         ht.register_kernel("halstream_tests::scale", 3)  # type: ignore[arg-type]
 
 
-def test_a_triton_kernel_is_refused_or_replaced(torch: Any, tmp_path: Any) -> None:
-    pytest.importorskip("triton")
-    source = """
-import triton
-import triton.language as tl
-
-
-@triton.jit
-def add_kernel(x, y, out, n, BLOCK: tl.constexpr):
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    tl.store(out + i, tl.load(x + i, mask=i < n) + tl.load(y + i, mask=i < n), mask=i < n)
-"""
-    (tmp_path / "with_triton.py").write_text(source)
-    sys.path.insert(0, str(tmp_path))
-    try:
-        from with_triton import add_kernel
-    finally:
-        sys.path.remove(str(tmp_path))
-    x = torch.arange(4.0, device="cuda")
-    out = torch.empty_like(x)
-    with pytest.raises(NotImplementedError, match=r"cannot run the Triton kernel 'add_kernel'.*register_kernel"):
-        add_kernel[(1,)](x, x, out, 4, BLOCK=4)
-    ht.register_kernel("add_kernel", lambda grid, x, y, out, n, BLOCK: out.copy_(x + y))
-    add_kernel[(1,)](x, x, out, 4, BLOCK=4)
-    assert out.tolist() == [0, 2, 4, 6]
-
-
 def test_F24_an_operator_of_a_compiled_library_runs_by_its_cpu_kernel(torch: Any) -> None:
     from halstream.torch._redirect.kernels import serve_libraries
     from halstream.torch._redirect.patches import Patches

@@ -174,13 +174,6 @@ def test_what_there_is_not_is_refused_by_name(torch: Any) -> None:
         cpp_extension.load_inline("x", "", cuda_sources="__global__ void f() {}")
 
 
-@pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")  # torch 2.13's own
-def test_compile_runs_eagerly_and_says_so_once(torch: Any) -> None:
-    with pytest.warns(UserWarning, match=r"torch\.compile does not compile"):
-        double = torch.compile(lambda x: x * 2)
-    assert double(torch.ones(2, device="cuda")).tolist() == [2, 2]
-
-
 def test_halstreams_own_streams_are_the_same_streams(torch: Any) -> None:
     s = torch.cuda.Stream()
     own = hs.Stream.from_handle(s.cuda_stream)

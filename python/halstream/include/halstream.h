@@ -241,6 +241,10 @@ typedef struct halstream_api {
      * accesses of the ranges that it was enqueued with. Calls add up; with none it is all of them, and
      * with a count of 0 nothing. Without a listener it need not be called. */
     int (*hand_in)(const halstream_range *ranges, size_t count);
+
+    /* The number that CUDA's driver has for the error of error_text, such as 700 for a kernel that
+     * accessed memory which is not its own; 0 where there is none. */
+    int32_t (*error_number)(void);
 } halstream_api;
 
 /* NULL if this library is older than the version that is asked for. */

@@ -125,8 +125,15 @@ def bases(torch: Any, module: Any) -> tuple[type, type]:
     return _CudaStreamBase, _CudaEventBase
 
 
-#: What CUDA says of its errors of captures; other texts than these are the runtime's.
-_CAPTURE_TEXTS = {
+#: cudaErrorAssert: what a CUDA kernel gives that finds wrong values.
+_ASSERT = 710
+
+#: What CUDA says of its errors of kernels and captures; other texts than these are the runtime's.
+_TEXTS = {
+    700: "an illegal memory access was encountered",
+    _ASSERT: "device-side assert triggered",
+    716: "misaligned address",
+    719: "unspecified launch failure",
     900: "operation not permitted when stream is capturing",
     901: "operation failed due to a previous error during capture",
     904: "capturing stream has unjoined work",
@@ -142,11 +149,11 @@ def raising(torch: Any, call: Callable[[], Any]) -> Any:
     try:
         return call()
     except HalError as exc:
-        lost = isinstance(exc, DeviceLostError)
-        text = "device-side assert triggered" if lost else _CAPTURE_TEXTS.get(exc.code or 0, "")
+        number = exc.code or (_ASSERT if isinstance(exc, DeviceLostError) else 0)
+        text = _TEXTS.get(number, "")
         wrong = torch.AcceleratorError(f"CUDA error: {text}: {exc}" if text else f"CUDA error: {exc}")
-        if lost:
-            wrong.error_code = 710  # cudaErrorAssert, as the module has it
+        if number in _TEXTS:
+            wrong.error_code = number
         raise wrong from None
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import functools
 import importlib.abc
 import sys
-import warnings
 from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any, NoReturn
 
-from . import graphs
+from . import graphs, inductor, triton
 from .classes import executed
 from .errors import NotBuiltError
 from .patches import Patches
@@ -18,14 +17,6 @@ from .patches import Patches
 __all__ = ["patch", "when_imported"]
 
 _NO_SENSORS = "a device of halstream has no sensors: torch.cuda.{} cannot be read"
-_COMPILE = (
-    "torch.compile does not compile while halstream has torch's CUDA device: what it is given runs eagerly, "
-    "operator by operator"
-)
-_TRITON = (
-    "halstream cannot run the Triton kernel {!r}: it has no GPU. Call an equivalent of PyTorch operators instead, "
-    "or give one with halstream.torch.register_kernel({!r}, function)"
-)
 _CUDA_SOURCE = (
     "halstream cannot compile CUDA C++: {}. Give a CPU version of each operator with "
     "halstream.torch.register_kernel(name, function)"
@@ -55,8 +46,9 @@ def patch(torch: Any, module: Any, patches: Patches, triton_kernels: Mapping[str
         patches.set(cuda, name, _refusal(_NO_SENSORS.format(name)))
     graphs.patch(torch, module, patches)
     patches.set(cuda, "GreenContext", _refusing_class("GreenContext", "a device of halstream has no SMs to divide"))
-    patches.set(torch, "compile", _eager(torch, torch.compile))
-    _kernels(torch, patches, triton_kernels)
+    inductor.patch(torch, patches)
+    when_imported(patches, inductor.changes(torch, patches))
+    _kernels(torch, module, patches, triton_kernels)
 
 
 def _refusal(text: str) -> Callable[..., NoReturn]:
@@ -70,30 +62,13 @@ def _refusing_class(name: str, text: str) -> type:
     return type(name, (), {"__init__": _refusal(text), "__module__": "torch.cuda"})
 
 
-def _eager(torch: Any, compile: Any) -> Any:
-    """Return what stands for torch.compile: it compiles nothing, and says so once."""
-    warned = False
-
-    @functools.wraps(compile)
-    def eager(model: Any = None, **options: Any) -> Any:
-        nonlocal warned
-        if not warned:
-            warned = True
-            warnings.warn(_COMPILE, UserWarning, stacklevel=2)
-            torch.compiler.set_stance("force_eager")
-        return compile(model, **options)
-
-    return eager
-
-
 # -- kernels of others --------------------------------------------------------
 
 
-def _kernels(torch: Any, patches: Patches, given: Mapping[str, Callable[..., Any]]) -> None:
+def _kernels(torch: Any, module: Any, patches: Patches, given: Mapping[str, Callable[..., Any]]) -> None:
     patches.set(torch.cuda, "_compile_kernel", _refusal(_CUDA_SOURCE.format("torch.cuda._compile_kernel")))
-    when_imported(
-        patches, {"triton.runtime.jit": _triton(patches, given), "torch.utils.cpp_extension": _extensions(patches)}
-    )
+    when_imported(patches, triton.changes(torch, module, patches, given))
+    when_imported(patches, {"torch.utils.cpp_extension": _extensions(patches)})
 
 
 def when_imported(patches: Patches, actions: dict[str, Callable[[ModuleType], None]]) -> None:
@@ -101,19 +76,6 @@ def when_imported(patches: Patches, actions: dict[str, Callable[[ModuleType], No
     whens = _WhenImported(actions)
     sys.meta_path.insert(0, whens)
     patches.set(whens, "active", True)
-
-
-def _triton(patches: Patches, given: Mapping[str, Callable[..., Any]]) -> Callable[[ModuleType], None]:
-    def change(jit: ModuleType) -> None:
-        def run(self: Any, *args: Any, grid: Any = None, warmup: bool = False, **kwargs: Any) -> Any:
-            name = getattr(getattr(self, "fn", None), "__name__", "?")
-            if name in given:
-                return given[name](grid, *args, **kwargs)
-            raise NotBuiltError(_TRITON.format(name, name))
-
-        patches.set(jit.JITFunction, "run", run)
-
-    return change
 
 
 def _extensions(patches: Patches) -> Callable[[ModuleType], None]:

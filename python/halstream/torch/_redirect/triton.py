@@ -1,0 +1,429 @@
+"""Triton under the redirected torch: its kernels are compiled to PTX, which the host device executes.
+
+Triton's own files stay as they are. It finds a backend for NVIDIA's devices whose last stage is PTX instead of
+machine code, and a driver that loads and launches that on halstream's streams.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import struct
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from types import ModuleType
+from typing import Any
+
+from ... import _native
+from ..._kernel._launch import HOST_CAPABILITY
+from .classes import raising
+from .patches import Patches
+
+__all__ = ["changes", "tunes_all"]
+
+#: The highest version of PTX that each supported Triton can write; else it would ask an assembler for its own.
+_PTX_VERSION = 87
+_WARP = 32
+# As on a device of this capability; a launch is checked against the same numbers.
+_SHARED = 163 << 10
+_THREADS = 1024
+_CELL = 16  # bytes that each argument takes
+
+_memory_at = _native.taking_objects("mem_block")
+_launch_packed = _native.taking_objects("launch")
+
+_FIRST_ONLY = (
+    "an autotuned Triton kernel keeps its first configuration that compiles: how long one takes here says nothing of a "
+    "GPU; HALSTREAM_TRITON_AUTOTUNE=1 tries all"
+)
+
+# How a value is packed, by its type in a signature; integers are cut to their width first.
+_FLOATS = {"fp16": "<e", "fp32": "<f", "f32": "<f", "fp64": "<d"}
+_INTEGERS = {"i1": 1, "u1": 1, "i8": 8, "u8": 8, "i16": 16, "u16": 16, "i32": 32, "u32": 32, "i64": 64, "u64": 64}
+
+
+def changes(
+    torch: Any, module: Any, patches: Patches, given: Mapping[str, Callable[..., Any]]
+) -> dict[str, Callable[[ModuleType], None]]:
+    """Return what to do with the modules of Triton, by name, once each is imported.
+
+    Parameters
+    ----------
+    torch, module : module
+    patches : Patches
+    given : mapping
+        Functions that run instead of kernels, by the kernel's name.
+    """
+
+    def backends(found: ModuleType) -> None:
+        known = found.backends
+        before = dict(known)
+        known.clear()
+        known["nvidia"] = found.Backend(compiler=_backend(), driver=_driver(torch, module))
+
+        def undo() -> None:
+            known.clear()
+            known.update(before)
+
+        patches.on_undo(undo)
+
+    def driver(found: ModuleType) -> None:
+        patches.set(found.driver, "_active", None)
+        patches.set(found.driver, "_default", None)
+
+    def jit(found: ModuleType) -> None:
+        run = found.JITFunction.run
+
+        @functools.wraps(run)
+        def launch(self: Any, *args: Any, grid: Any = None, warmup: bool = False, **kwargs: Any) -> Any:
+            name = getattr(getattr(self, "fn", None), "__name__", "?")
+            if name in given and not warmup:
+                return given[name](grid, *args, **kwargs)
+            return run(self, *args, grid=grid, warmup=warmup, **kwargs)
+
+        patches.set(found.JITFunction, "run", launch)
+
+    return {
+        "triton.backends": backends,
+        "triton.runtime.driver": driver,
+        "triton.runtime.jit": jit,
+        "triton.runtime.autotuner": functools.partial(_keep_first, patches),
+    }
+
+
+def tunes_all() -> bool:
+    """Return True if all configurations of autotuned kernels are to be tried."""
+    return os.environ.get("HALSTREAM_TRITON_AUTOTUNE") == "1"
+
+
+def _keep_first(patches: Patches, autotuner: ModuleType) -> None:
+    """Let autotuners take the first configuration that compiles and fits, without running any."""
+    prune = autotuner.Autotuner.prune_configs
+    said = False
+
+    @functools.wraps(prune)
+    def first(self: Any, kwargs: dict[str, Any]) -> list[Any]:
+        nonlocal said
+        left: list[Any] = prune(self, kwargs)
+        if len(left) < 2 or tunes_all():
+            return left
+        if not said:
+            said = True
+            warnings.warn(_FIRST_ONLY, UserWarning, stacklevel=4)
+        return [next((one for one in left if _fits(self, one, kwargs)), left[0])]
+
+    patches.set(autotuner.Autotuner, "prune_configs", first)
+
+
+def _fits(tuner: Any, config: Any, kwargs: dict[str, Any]) -> bool:
+    """Return True if the kernel compiles with a configuration and a block of it fits on the device."""
+    from triton.compiler.errors import CompileTimeAssertionFailure  # type: ignore[import-not-found,unused-ignore]
+    from triton.runtime.errors import OutOfResources, PTXASError  # type: ignore[import-not-found,unused-ignore]
+
+    given = {**kwargs, **config.all_kwargs(), "warmup": True}
+    if config.pre_hook:
+        config.pre_hook({**tuner.nargs, **given})
+    try:
+        kernel = tuner.fn.run(*tuner.nargs.values(), **given)
+        if kernel is not None:
+            kernel.run  # noqa: B018 - it loads the kernel
+    except (OutOfResources, CompileTimeAssertionFailure, PTXASError):
+        return False
+    return True
+
+
+@functools.cache
+def _backend() -> type:
+    """Return the backend: NVIDIA's up to its assembler."""
+    from triton.backends.nvidia.compiler import CUDABackend  # type: ignore[import-not-found,unused-ignore]
+
+    class Backend(CUDABackend):  # type: ignore[misc]
+        def __init__(self, target: Any) -> None:
+            super().__init__(target)
+            self.binary_ext = "ptx"
+
+        def parse_options(self, opts: dict[str, Any]) -> Any:
+            return super().parse_options({"ptx_version": _PTX_VERSION, **opts})
+
+        def add_stages(self, stages: dict[str, Any], *args: Any) -> None:
+            super().add_stages(stages, *args)
+            stages.pop("cubin", None)
+
+        @functools.lru_cache  # noqa: B019 - a backend lives as long as the process
+        def hash(self) -> str:
+            """Return what keeps these kernels apart from those for a GPU in Triton's cache."""
+            return f"halstream-{_PTX_VERSION}-{self.target.arch}"
+
+    return Backend
+
+
+class _Program:
+    """A loaded kernel.
+
+    Attributes
+    ----------
+    function : int
+        The extension's number of it.
+    count : int
+        How many parameters its program has.
+    modes : str
+        A letter for each, as launches take them.
+    shared : int
+        Bytes of dynamic shared memory of a block.
+    """
+
+    def __init__(self, ordinal: int, name: str, text: str, shared: int) -> None:
+        self.module = int(_native.module_load(ordinal, text))
+        self.function = int(_native.module_function(self.module, name))
+        self.count = len(_native.function_parameters(self.function).split())
+        self.modes = _native.function_accesses(self.function).encode()
+        self.threads = int(_native.function_threads(self.function))
+        self.shared = shared
+
+
+class _Utils:
+    """What a driver of Triton calls its utilities."""
+
+    def __init__(self, torch: Any, module: Any) -> None:
+        self._torch, self._module = torch, module
+        self.programs: dict[int, _Program] = {}  #: by module
+
+    def load_binary(self, name: str, program: Any, shared: int, device: int) -> tuple[int, int, int, int, int]:
+        """Load a kernel; return its module, the same as its function, and what one thread and one block use."""
+        text = program.decode() if isinstance(program, bytes) else program
+        loaded = raising(self._torch, lambda: _Program(device, name, text, shared))
+        self.programs[loaded.module] = loaded
+        return loaded.module, loaded.module, _WARP, 0, loaded.threads
+
+    def unload_module(self, module: int) -> None:
+        """Give a kernel up; launches that were enqueued still run."""
+        loaded = self.programs.pop(module, None)
+        if loaded is not None and not sys.is_finalizing():
+            _native.close(loaded.module)
+
+    def get_device_properties(self, device: int) -> dict[str, int]:
+        """Return the numbers that Triton and its users ask for."""
+        found = self._torch.cuda.get_device_properties(device)
+        return {
+            "max_shared_mem": _SHARED, "max_num_regs": 65536, "warpSize": _WARP,
+            "multiprocessor_count": found.multi_processor_count,
+            "sm_clock_rate": 1_000_000, "mem_clock_rate": 1_000_000, "mem_bus_width": 256,
+        }  # fmt: skip
+
+    def is_stream_capturing(self, stream: int) -> bool:
+        """Return True if a stream, given by its handle, takes part in a capture."""
+        return bool(self._torch.cuda.ExternalStream(stream).is_capturing())
+
+    def set_printf_fifo_size(self, size: int) -> None:
+        """Do nothing: what kernels print needs no memory of a fixed size here."""
+
+
+@functools.cache
+def _driver(torch: Any, module: Any) -> type:
+    """Return the driver."""
+    from triton.backends.compiler import GPUTarget  # type: ignore[import-not-found,unused-ignore]
+    from triton.backends.driver import GPUDriver  # type: ignore[import-not-found,unused-ignore]
+
+    utilities = _Utils(torch, module)
+
+    class Driver(GPUDriver):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.utils = utilities
+            self.launcher_cls = functools.partial(_Launcher, torch, module, utilities)
+            # Looked up at each call: torch.cuda's names are other ones after the redirection has ended.
+            self.get_device_capability = lambda *args: torch.cuda.get_device_capability(*args)
+            self.get_current_device = lambda: torch.cuda.current_device()
+            self.set_current_device = lambda device: torch.cuda.set_device(device)
+            self.get_current_stream = lambda device: torch._C._cuda_getCurrentRawStream(device)
+
+        @staticmethod
+        def is_active() -> bool:
+            return True
+
+        def map_python_to_cpp_type(self, ty: str) -> str:
+            from triton.backends.nvidia.driver import ty_to_cpp  # type: ignore[import-not-found,unused-ignore]
+
+            return str(ty_to_cpp(ty))
+
+        def get_current_target(self) -> Any:
+            major, minor = HOST_CAPABILITY
+            return GPUTarget("cuda", major * 10 + minor, _WARP)
+
+        def get_active_torch_device(self) -> Any:
+            return torch.device("cuda", torch.cuda.current_device())
+
+        def get_device_interface(self) -> Any:
+            return torch.cuda
+
+        def get_benchmarker(self) -> Callable[..., Any]:
+            return _bench_once(torch)
+
+        def get_empty_cache_for_benchmark(self) -> Any:
+            return torch.empty(256, dtype=torch.int, device="cuda")  # no cache is flushed by it
+
+        def clear_cache(self, cache: Any) -> None:
+            cache.zero_()
+
+    return Driver
+
+
+def _bench_once(torch: Any) -> Callable[..., Any]:
+    """Return a function that times one call: more of them say no more of a GPU."""
+
+    def bench(call: Callable[[], object], *, quantiles: Any = None, **options: Any) -> Any:
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begin.record()
+        call()
+        end.record()
+        end.synchronize()
+        taken = begin.elapsed_time(end)
+        return [taken] * len(quantiles) if quantiles else taken
+
+    return bench
+
+
+class _Launcher:
+    """What launches one compiled kernel; Triton makes it and calls it."""
+
+    def __init__(self, torch: Any, module: Any, utilities: _Utils, source: Any, metadata: Any) -> None:
+        from triton.backends.driver import decompose_descriptor, expand_signature, wrap_handle_tensordesc_impl
+
+        self._torch, self._module, self._utilities = torch, module, utilities
+        self._metadata = metadata
+        signature = dict(source.signature.items())
+        descriptors = getattr(metadata, "tensordesc_meta", None)
+        self._kinds = list(_flat(expand_signature(signature.values(), descriptors, "nvTmaDesc")))
+        self._launch = wrap_handle_tensordesc_impl(
+            self._enqueue, signature, descriptors, lambda argument, *rest: decompose_descriptor(argument)
+        )
+        self._block = metadata.num_warps * _WARP
+        self._cooperative = int(getattr(metadata, "launch_cooperative_grid", False))
+
+    def __call__(
+        self, x: int, y: int, z: int, stream: int, function: int, kernel_metadata: Any, launch_metadata: Any,
+        enter: Any, leave: Any, *args: Any,
+    ) -> None:  # fmt: skip
+        if x * y * z <= 0:
+            return
+        if enter is not None:
+            enter(launch_metadata)
+        self._launch((x, y, z), stream, function, args)
+        if leave is not None:
+            leave(launch_metadata)
+
+    def _enqueue(self, grid: tuple[int, int, int], stream: int, function: int, args: Any) -> None:
+        program = self._utilities.programs[function]
+        values = [one for kind, one in zip(self._kinds, _flat(args), strict=True) if kind != "constexpr"]
+        kinds = [kind for kind in self._kinds if kind != "constexpr"]
+        added = self._scratch(program.count - len(kinds), grid, stream)
+        kinds += ["*"] * len(added)
+        values += added
+        cells, modes = bytearray(), bytearray()
+        for number, (kind, value) in enumerate(zip(kinds, values, strict=True)):
+            if kind[0] == "*" or kind == "nvTmaDesc":
+                address, size = self._pointer(number, value)
+                cells += struct.pack("<QQ", address, size)
+                modes += program.modes[number : number + 1].upper() if size else b"-"
+            else:
+                cells += _scalar(kind, value).ljust(_CELL, b"\0")
+                modes += b"-"
+        shape = struct.pack("<11I", *_whole(grid), self._block, 1, 1, program.shared, self._cooperative, 0, 0, 0)
+        device = self._module._cuda_getDevice()
+        at = self._runtime_stream(device, stream)
+        raising(self._torch, lambda: _launch(at, program.function, bytes(modes), shape, bytes(cells)))
+
+    def _pointer(self, number: int, value: Any) -> tuple[int, int]:
+        """Return an address, and how many bytes its memory has from there on.
+
+        Raises
+        ------
+        ValueError
+            Triton's own, for memory that kernels cannot use.
+        """
+        if value is None:
+            return 0, 0
+        address = value if isinstance(value, int) else value.data_ptr()
+        if not address:
+            return 0, 0
+        kind, start, size, _ = _memory_at(address)
+        if not kind:
+            if isinstance(value, int):  # the kernel finds out
+                return address, 0
+            raise ValueError(f"Pointer argument (at {number}) cannot be accessed from Triton (cpu tensor?)")
+        return address, start + size - address
+
+    def _scratch(self, missing: int, grid: tuple[int, int, int], stream: int) -> list[Any]:
+        """Return the arguments that Triton adds behind the kernel's: memory for all blocks, and for its profiler."""
+        if missing <= 0:
+            return []
+        from triton.runtime import _allocation  # type: ignore[import-not-found,unused-ignore]
+
+        metadata, blocks = self._metadata, grid[0] * grid[1] * grid[2]
+        size = getattr(metadata, "global_scratch_size", 0)
+        made: list[Any] = [None] * missing
+        if size > 0:
+            made[0] = _allocation._allocator.get()(blocks * size, metadata.global_scratch_align, stream)
+        size = getattr(metadata, "profile_scratch_size", 0)
+        if size > 0 and missing > 1:
+            made[1] = _allocation._profile_allocator.get()(blocks * size, metadata.profile_scratch_align, stream)
+        return made
+
+    def _runtime_stream(self, device: int, handle: int) -> int:
+        """Return the runtime's number of the stream that has a handle."""
+        if handle == self._torch._C._cuda_getCurrentRawStream(device):
+            return int(self._module.runtime_stream(device))
+        if not handle:
+            return int(self._module.runtime_stream(device, 0))
+        stream = self._torch.cuda.ExternalStream(handle, device=device)
+        return int(self._module.runtime_stream(device, stream.stream_id))
+
+
+def _launch(*arguments: Any) -> None:
+    """Enqueue a launch.
+
+    Raises
+    ------
+    HalError
+        If it cannot be.
+    """
+    try:
+        _launch_packed(*arguments)
+    except RuntimeError as exc:
+        raise _native.error(exc) from None
+
+
+def _flat(values: Any) -> Iterator[Any]:
+    for value in values:
+        if isinstance(value, tuple):
+            yield from _flat(value)
+        else:
+            yield value
+
+
+def _whole(grid: tuple[int, int, int]) -> tuple[int, int, int]:
+    """Return the size of a grid.
+
+    Raises
+    ------
+    RuntimeError
+        In Triton's words, if no device can have it.
+    """
+    x, y, z = map(int, grid)
+    if x > 2**31 - 1 or y > 65535 or z > 65535:
+        raise RuntimeError(
+            f"Triton Error [CUDA]: invalid argument: a grid of {x} x {y} x {z} blocks, and a device takes "
+            "2147483647 x 65535 x 65535 at most"
+        )
+    return x, y, z
+
+
+def _scalar(kind: str, value: Any) -> bytes:
+    """Return a value in the bytes of its type in a kernel's signature."""
+    if kind in _INTEGERS:
+        width = _INTEGERS[kind]
+        return (int(value) & ((1 << width) - 1)).to_bytes(max(1, width // 8), "little")
+    if kind == "bf16":
+        return struct.pack("<f", float(value))[2:]
+    return struct.pack(_FLOATS[kind], float(value))
