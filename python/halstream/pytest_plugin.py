@@ -16,6 +16,8 @@ ini key or a marker asks for them.
   then; with ``--stream-sanitize=threads`` it stays on real threads.
 - ``--stream-strict``: also tests with functions of which it is not known what they touch.
 - ``--stream-pages``: also tests with accesses that nobody declares, seen by the pages of memory.
+- ``--stream-compiled``: also run each test a second time, first with functions of ``torch.compile`` as they are written
+  and then compiled, and fail tests where only the compiled ones lack an order.
 - ``--stream-threads``: host threads take turns as the schedule says, under 50 schedules if no number is given.
 - ``--stream-leaks``: fail tests that leave streams, events, memory or work.
 - ``--stream-report=sarif:FILE``: write what was found as SARIF, ``json:FILE``, or ``github`` annotations.
@@ -73,15 +75,16 @@ _HELP = {
     "sanitize": "fail tests in which two operations work on the same bytes with no order between them",
     "strict": "likewise, and fail tests in which it is not known what memory a function on a stream touches",
     "pages": "likewise, and see by the pages of memory of the host device which accesses nobody declares (Linux)",
+    "compiled": "likewise, and run each test as it is written and then compiled by torch.compile, which may lose no order",
     "threads": "let host threads run one at a time, in turns that the schedule chooses (50 schedules if not said)",
     "leaks": "fail tests that leave streams, events, memory or unfinished work",
 }
 #: The most orders of a proof that names no number.
 _ORDERS = 10_000
 _MARKER = (
-    "streams(schedules=N, depth=3, seed=0, prove=0, sanitize=False, strict=False, pages=False, leaks=False, "
-    "threads=False): run the test under N schedules of the host device (50 if the marker is bare), watch for "
-    "unordered accesses and for what it leaves"
+    "streams(schedules=N, depth=3, seed=0, prove=0, sanitize=False, strict=False, pages=False, compiled=False, "
+    "leaks=False, threads=False): run the test under N schedules of the host device (50 if the marker is bare), watch "
+    "for unordered accesses and for what it leaves"
 )
 
 

@@ -35,13 +35,19 @@ from . import source as _source
 from .finding import Access, Finding
 from .remedy import Remedy, remedy, stream_label
 
-__all__ = ["ON_THREADS", "Report", "described", "how", "reason", "text"]
+__all__ = ["LOST_BY_COMPILER", "ON_THREADS", "Report", "described", "how", "reason", "text"]
 
 #: What is not seen on real threads; an option that sees it follows.
 ON_THREADS = (
     "on real threads it is not seen what functions write without declaring it, nor that memory is dropped which a "
     "function holds that has not run yet; both are seen with"
 )
+
+#: What stands before findings in code that torch.compile made.
+LOST_BY_COMPILER = (
+    "torch.compile lost an order: the program orders these accesses, and the code that was made of it does not"
+)
+_FIX_COMPILED = "none in the program, which orders them; torch.compiler.disable() keeps a function as it is"
 
 # Frames of a stack that a report shows.
 _SHOWN = 6
@@ -57,8 +63,8 @@ _HEADS = {
 }
 
 
-def text(f: Finding) -> str:
-    """Return the text of one finding."""
+def text(f: Finding, lost: bool = False) -> str:
+    """Return the text of one finding; of one that a compiler has made where the program has none, if `lost`."""
     lines = [_HEADS[f.category].format(n=f"shared {f.shared}" if f.shared else _bytes(f.nbytes)), "  " + _where(f)]
     if f.category == "refill":
         copy = f"{f.first.node} of the launch" if f.first.node else "the copy,"
@@ -67,7 +73,7 @@ def text(f: Finding) -> str:
         for number, access in enumerate((f.first, f.second), 1):
             lines += [f"  {number}. {described(f, access)}", *_stack(access)]
     lines.append(f"  why: {reason(f)}")
-    fix = remedy(f)
+    fix = Remedy("", "", None, note=_FIX_COMPILED) if lost else remedy(f)
     if fix.line:
         place = f" {_within(fix)}" if fix.place else ""
         if place and f.category == "refill":

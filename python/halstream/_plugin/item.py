@@ -43,6 +43,8 @@ def run_test(item: pytest.Function, nextitem: pytest.Item | None, plan: Plan, wr
             outcome = _replay(runs, plan.token)
         elif plan.ordered:
             outcome = _explore(runs, _settings(plan))
+        elif plan.compiled:
+            outcome = _compiled(runs)
         else:
             runs.once()
             outcome = runs.last
@@ -62,6 +64,18 @@ def _refused(item: pytest.Item, why: str) -> Outcome:
     call = pytest.CallInfo.from_call(fail, "setup")
     report = item.ihook.pytest_runtest_makereport(item=item, call=call)
     return Outcome([report])
+
+
+def _compiled(runs: Runs) -> Outcome:
+    """Run the test as it is written, and once more with what torch.compile makes of it."""
+    from ..torch._redirect.comparison import eagerly
+
+    with eagerly():
+        runs.once()
+    if not (runs.last.failed or runs.last.failure or runs.last.skipped or runs.last.expected):
+        runs.compiled = True
+        runs.once()
+    return runs.last
 
 
 def _settings(plan: Plan) -> Settings:

@@ -26,7 +26,7 @@ DEFAULT_SCHEDULES = 50
 
 #: The keys of a plan whose values are whole numbers, and those that are switched on or off.
 NUMBERS = ("schedules", "depth", "seed", "prove")
-FLAGS = ("sanitize", "strict", "pages", "leaks", "threads")
+FLAGS = ("sanitize", "strict", "pages", "compiled", "leaks", "threads")
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,7 @@ class Plan:
     real_threads: bool = False  #: the sanitizer leaves the device on real threads
     strict: bool = False  #: sanitize, and fail for functions whose accesses are not known
     pages: bool = False  #: sanitize, and see by their pages the accesses that nobody declares
+    compiled: bool = False  #: sanitize, as the program is written and then as torch.compile compiles it
     leaks: bool = False
     threads: bool = False  #: host threads take turns, too
     first: int = 0  #: number of the first schedule, for a test whose schedules are run in parts
@@ -55,7 +56,7 @@ class Plan:
     @property
     def sanitized(self) -> bool:
         """Whether the test runs under the sanitizer."""
-        return self.sanitize or self.strict or self.pages
+        return self.sanitize or self.strict or self.pages or self.compiled
 
     @property
     def in_order(self) -> bool:

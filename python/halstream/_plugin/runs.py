@@ -95,6 +95,7 @@ class Runs:
         #: How many findings each rule for suppressions took out, in all runs.
         self.suppressed = Counter[str]()
         self.some_unseen = False  #: the sanitizer does not know what some function touches
+        self.compiled = False  #: the test has passed without torch.compile
         self.results_wanted = RESULTS in item.config.stash
 
     def __enter__(self) -> Runs:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from .._checks import nearby
-from .._checks.report import how
+from .._checks.report import LOST_BY_COMPILER, how, text
 from .._checks.results import of_finding
 from .._errors import NotSupportedError
 from .carryover import CARRY_OVER
@@ -54,7 +54,9 @@ def watched(runs: Runs, stack: contextlib.ExitStack) -> tuple[Callable[[], str],
         nonlocal seen, named
         findings = list(found)[seen:]
         seen += len(findings)
-        texts = [finding.text for finding in findings]
+        texts = [text(finding, lost=runs.compiled) for finding in findings]
+        if texts and runs.compiled:
+            texts.insert(0, LOST_BY_COMPILER)
         texts += filter(None, [how(findings)])
         if runs.results_wanted:
             nearby.settle(found.all)

@@ -22,6 +22,7 @@ from ._device import device as _Device
 from ._errors import AcceleratorError, OutOfMemoryError
 from ._errors import not_built as _not_built
 from ._events import Event
+from ._redirect.comparison import compare_compiled
 from ._redirect.errors import RedirectError
 from ._redirect.redirection import Redirection, redirect, register_kernel
 from ._streams import Stream
@@ -34,6 +35,7 @@ __all__ = [
     "Redirection",
     "Stream",
     "accelerator",
+    "compare_compiled",
     "cpu",
     "cuda",
     "device",
