@@ -392,6 +392,8 @@
 //     those of the other access, a change if there is one, and how often it was seen. SARIF
 //     keeps to its schema and has a fingerprint that stays when lines move; a GitHub
 //     command is one line; the page needs nothing else.
+//   - V46: A report of the sanitizer ends with a rule that suppresses it, and none with
+//     other lines.
 //
 // # Stall
 //

@@ -24,6 +24,8 @@ __all__ = [
     "frame_line",
     "function_line",
     "innermost",
+    "installed",
+    "installed_frames",
     "is_library",
     "is_own",
     "is_program",
@@ -151,13 +153,19 @@ def is_own(path: str) -> bool:
 
 
 @functools.cache
-def package(path: str) -> str:
-    """Return the package that a file was installed with, '' for other files."""
+def installed(path: str) -> str:
+    """Return a file's path from the folder of its package on, '' for a file that was not installed."""
     for part in ("site-packages", "dist-packages"):
         _, found, rest = os.path.abspath(path).rpartition(os.sep + part + os.sep)
         if found:
-            return rest.partition(os.sep)[0].removesuffix(".py")
+            return rest
     return ""
+
+
+@functools.cache
+def package(path: str) -> str:
+    """Return the package that a file was installed with, '' for other files."""
+    return installed(path).partition(os.sep)[0].removesuffix(".py")
 
 
 @functools.cache
@@ -211,13 +219,20 @@ def program_frames(site: int) -> tuple[Frame, ...]:
     Frames of installed packages are left out unless nothing else is there, and
     so is everything from the runner of the program on outward. Those of Python's own library never count.
     """
+    found = installed_frames(site)
+    return tuple(frame for frame in found if is_program(frame.file)) or found
+
+
+@functools.lru_cache(maxsize=65536)
+def installed_frames(site: int) -> tuple[Frame, ...]:
+    """Return the frames of a call site as `program_frames` does, and between them those of installed packages."""
     found: list[Frame] = []
     for frame in stack(site):
         if frame.file.startswith(_COMMAND) or (found and any(part in frame.file for part in _RUNNERS)):
             break
         if not _is_own(frame.file) and not is_library(frame.file):
             found.append(frame)
-    return tuple(frame for frame in found if is_program(frame.file)) or tuple(found)
+    return tuple(found)
 
 
 def innermost(frames: Sequence[Frame]) -> Frame | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.resources
 import json
 import linecache
+import re
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,7 @@ def test_V41_json_has_the_results_as_they_are(tmp_path: Path) -> None:
     document = json.loads((tmp_path / "out.json").read_text())
     assert (document["tool"], document["root"]) == ("halstream", str(tmp_path))
     assert document["results"] == json.loads(json.dumps(some)) and len(some) == 2
+    assert f"\n  suppress: {some[0]['suppression']}" in some[0]["text"] and some[1]["suppression"] == ""
 
 
 def test_V41_sarif_keeps_to_its_schema(tmp_path: Path) -> None:
@@ -82,6 +84,7 @@ def test_V41_sarif_names_files_from_the_root_as_addresses(tmp_path: Path) -> Non
     formats.write([formats.target(f"sarif:{tmp_path / 'out.sarif'}")], found(tmp_path), tmp_path, print)
     (one,) = json.loads((tmp_path / "out.sarif").read_text())["runs"][0]["results"]
     (place,) = one["locations"]
+    assert re.fullmatch(r"race:\S*a program%.py:6 \+ \S*a program%.py:7", one["properties"]["suppression"])
     assert (one["ruleId"], one["level"], one["occurrenceCount"]) == ("halstream/race", "error", 5)
     assert {other["physicalLocation"]["region"]["startLine"] for other in one["relatedLocations"]} >= {6, 4}
     assert place["physicalLocation"]["artifactLocation"] == {"uri": "a%20program%25.py", "uriBaseId": "SRCROOT"}

@@ -21,6 +21,7 @@ from .._sites import Frame
 from . import source as _source
 from .decoration import found_by
 from .nodes import GraphNode, InsideOf, graph_node
+from .suppress import rule_of
 
 __all__ = ["Access", "Finding", "Frame", "GraphNode", "InsideOf", "Made", "Note", "finding_of"]
 
@@ -213,6 +214,15 @@ class Finding(NamedTuple):
         """The line of the program that allocated the memory."""
         frames = _sites.program_frames(self.block_site)
         return frames[0] if frames else None
+
+    @property
+    def suppression(self) -> str:
+        """The rule that suppresses it, for a suppression file; '' if it is not known where the calls were made."""
+        return rule_of(self.category, self.stacks())
+
+    def stacks(self) -> tuple[tuple[Frame, ...], tuple[Frame, ...]]:
+        """Return the stacks of both, with frames of installed packages."""
+        return _sites.installed_frames(self.first.site), _sites.installed_frames(self.second.site)
 
     def places(self) -> list[Frame]:
         """Return all frames of both."""

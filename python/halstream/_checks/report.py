@@ -88,6 +88,8 @@ def text(f: Finding, lost: bool = False) -> str:
         lines.append(f"  fix: {fix.note}")
     if f.pairs > 1:
         lines.append(f"  (seen {f.pairs:,} times with these stacks)")
+    if f.suppression:
+        lines.append(f"  suppress: {f.suppression}")
     return "\n".join(lines)
 
 

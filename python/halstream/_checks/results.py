@@ -95,6 +95,7 @@ class Result(TypedDict):
     fix: Fix | None
     changes: list[Change]  #: that the fix makes
     count: int
+    suppression: str  #: the rule that suppresses it, '' for what no rule is about
     test: str
     token: str  #: of a schedule
     timeline: Sequence | None  #: the operations around it, where a report that draws them was asked for
@@ -119,6 +120,7 @@ def of_finding(finding: Finding, test: str = "") -> Result:
         } if found.line else None,
         "changes": [_change(one) for one in edits(found)],
         "count": finding.pairs,
+        "suppression": finding.suppression,
         "test": test,
         "token": "",
         "timeline": sequence_of(finding),
@@ -136,7 +138,7 @@ def left(line: str, place: Frame | None, test: str = "") -> Result:
         where = {"file": place.file, "line": place.line, "function": place.function, "text": "made here"}
     return {
         "rule": "leak", "level": "error", "title": line, "text": line, "place": where, "others": [], "fix": None,
-        "changes": [], "count": 1, "test": test, "token": "", "timeline": None,
+        "changes": [], "count": 1, "suppression": "", "test": test, "token": "", "timeline": None,
     }  # fmt: skip
 
 
@@ -149,7 +151,7 @@ def failing_schedule(
         where = {"file": place.file, "line": place.line, "function": place.function, "text": title}
     return {
         "rule": "schedule", "level": "error", "title": title, "text": text, "place": where, "others": [], "fix": None,
-        "changes": [], "count": 1, "test": test, "token": token, "timeline": timeline,
+        "changes": [], "count": 1, "suppression": "", "test": test, "token": token, "timeline": timeline,
     }  # fmt: skip
 
 
@@ -174,8 +176,8 @@ def of_exception(exc: BaseException, test: str = "") -> Result | None:
         frames = [one for one in frames[frames.index(at) + 1 :] if _sites.is_program(one.file)]
     return {
         "rule": rule, "level": "error", "title": title, "text": text, "place": place,
-        "others": _stack(tuple(frames)), "fix": None, "changes": [], "count": 1, "test": test, "token": "",
-        "timeline": None,
+        "others": _stack(tuple(frames)), "fix": None, "changes": [], "count": 1, "suppression": "",
+        "test": test, "token": "", "timeline": None,
     }  # fmt: skip
 
 

@@ -64,7 +64,7 @@ class _Scope:
             return
         if finding.category == "timing" and finding.first.host and finding.dialect == "torch.cuda":
             return  # threads of torch programs hand tensors to each other by queues, which the runtime cannot see
-        rule = self.rules.suppress(finding.category, finding.places())
+        rule = self.rules.suppress(finding.category, finding.stacks())
         if rule is None:
             self.report._add(finding, number)
         else:
