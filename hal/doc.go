@@ -393,7 +393,8 @@
 //     keeps to its schema and has a fingerprint that stays when lines move; a GitHub
 //     command is one line; the page needs nothing else.
 //   - V46: A report of the sanitizer ends with a rule that suppresses it, and none with
-//     other lines.
+//     other lines. A rule that ships for a library counts only for the versions that it
+//     names; what it suppresses is counted and said with the version and the reason.
 //
 // # Stall
 //

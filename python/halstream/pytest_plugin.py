@@ -235,7 +235,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         from ._checks.report import ON_THREADS
 
         _section(terminalreporter, "sanitizer of streams", [f"{ON_THREADS} --stream-schedules=1"])
-    if any(hasattr(report, "stream_suppressed") for report in reports):
+    if any(hasattr(report, "stream_suppressed") or hasattr(report, "stream_by_library") for report in reports):
         from ._plugin.sanitized import suppressions
 
         _section(terminalreporter, "suppressed findings of streams", suppressions(reports))

@@ -274,6 +274,26 @@ def test_the_summary_counts_what_each_suppression_took_out(
     assert "suppressed findings" not in run(source).stdout.str()
 
 
+def test_V46_the_summary_says_what_rules_for_libraries_took_out(run: Runner) -> None:
+    source = """
+    from halstream._checks import known
+    known.KNOWN = (known.Known("pytest", "1", "999", "race:*.py:race", "a test"),)
+
+    def race():
+        one, two, x = hs.Stream(), hs.Stream(), hs.empty(16)
+        x.fill(1, one)
+        x.fill(2, two)
+
+    def test_one(): race()
+
+    def test_two(): race()
+    """
+    result = run(source, "--stream-sanitize", process=True)
+    result.assert_outcomes(passed=2)
+    said = f"2 findings in pytest {pytest.__version__} suppressed: a test"
+    result.stdout.fnmatch_lines(["*suppressed findings of streams*", said])
+
+
 def test_what_earlier_runs_leave_is_no_schedules_fault(run: Runner) -> None:
     source = """
     import itertools

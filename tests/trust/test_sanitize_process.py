@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 FOUND = 66  # what the documentation promises
@@ -153,6 +154,15 @@ def test_suppressions_of_the_environment_count(child: Child, tmp_path: Path) -> 
     file.write_text("race\n")
     done = run(child, WAIT, "1", HALSTREAM_SUPPRESSIONS=str(file))
     assert done.returncode == 1 and f"{file}:1: there is no colon" in done.stderr
+
+
+def test_V46_what_rules_for_libraries_suppress_is_said_at_the_end(child: Child) -> None:
+    rule = "known.Known('numpy', '1', '99', 'race:program.py', 'a test')"
+    source = f"from halstream._checks import known\nknown.KNOWN = ({rule},)\n" + dedented(WAIT)
+    done = run(child, source, "1")
+    lines = done.stderr.splitlines()
+    assert (done.returncode, lines[0]) == (0, "halstream: no unordered access (1 suppressed)"), done.stderr
+    assert f"1 finding in numpy {np.__version__} suppressed: a test" in lines
 
 
 def test_a_change_of_the_backend_is_followed(child: Child) -> None:

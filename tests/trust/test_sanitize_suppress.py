@@ -7,6 +7,7 @@ from pathlib import Path
 
 import halstream as hs
 import pytest
+from halstream._checks import known
 from halstream._checks.suppress import KINDS, Place, Rule, Rules, load, parse
 from halstream._sites import Frame
 from sanitize_help import run
@@ -221,3 +222,31 @@ def test_reports_of_one_line_that_calls_a_package_have_rules_of_their_own(
     assert [found.suppression for found in run(program, loaderlib, suppressions=[first])] == [second]
     for rule, left in (("loaderlib/*:twice", 0), ("loaderlib/__init__.py:4", 1), ("__init__.py", 2), ("*.py:4", 2)):
         assert len(run(program, loaderlib, suppressions=[f"race:{rule}"])) == left, rule
+
+
+@pytest.mark.parametrize(
+    ("first", "before", "counts"),
+    [
+        ("1.4", "1.5", True),
+        ("1.4.2", "1.4.3", True),
+        ("1.4.3", "2", False),
+        ("1.0", "1.4.2", False),
+        ("1.4", "1.10", True),
+    ],
+)
+def test_V46_a_rule_for_a_library_counts_for_its_versions_only(
+    backend: str, tmp_path: Path, loaderlib: str, monkeypatch: pytest.MonkeyPatch, first: str, before: str, counts: bool
+) -> None:
+    rule = known.Known("loaderlib", first, before, "race:loaderlib/*:4", "both write the same")
+    monkeypatch.setattr(known, "KNOWN", (rule, rule._replace(library="not-installed", rule="any:*")))
+    report = run(tmp_path / "app.py", loaderlib)
+    assert len(report) == 2 - counts
+    said = "1 finding in loaderlib 1.4.2+cu132 suppressed: both write the same"
+    assert (said in str(report).splitlines()) is ("(1 suppressed)" in report.summary) is counts
+    monkeypatch.setenv("HALSTREAM_KNOWN_LIBRARIES", "0")
+    assert len(run(tmp_path / "app.py", loaderlib)) == 2
+
+
+def test_the_rules_that_ship_are_rules_with_a_range_and_a_reason(backend: str) -> None:
+    for one in known.KNOWN:
+        assert parse(one.rule, "") is not None and one.reason and one.first and one.before, one

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from .._native._constants import (
@@ -34,8 +35,9 @@ from .._native._constants import (
 from . import source as _source
 from .finding import Access, Finding
 from .remedy import Remedy, remedy, stream_label
+from .suppress import Rule
 
-__all__ = ["LOST_BY_COMPILER", "ON_THREADS", "Report", "described", "how", "reason", "text"]
+__all__ = ["LOST_BY_COMPILER", "ON_THREADS", "Report", "described", "how", "reason", "suppressed_lines", "text"]
 
 #: What is not seen on real threads; an option that sees it follows.
 ON_THREADS = (
@@ -240,6 +242,11 @@ def how(found: Iterable[Finding]) -> str:
 _IN_ORDER = "in the order of the calls"
 
 
+def suppressed_lines(by_library: Mapping[str, int]) -> list[str]:
+    """Return a line for each reason why findings in a library were suppressed: see `Report.by_library`."""
+    return [f"{count} finding{'s' * (count != 1)} in {what}" for what, count in by_library.items()]
+
+
 def _call(access: Access) -> tuple[object, ...]:
     """Return what tells the calls of a program apart: a library may read one thing in several places.
 
@@ -270,6 +277,8 @@ class Report:
     ----------
     suppressed_by : dict
         How many findings each rule for suppressions took out, by the text of the rule.
+    by_library : dict
+        How many findings rules for known libraries took out, by the library with its version and the reason.
     dropped : int
         How many pairs were too many to be kept, of the same two calls as others
         or beyond 10,000.
@@ -282,7 +291,7 @@ class Report:
         refresh: Callable[[], object] | None = None,
         observe: bool = True,
         pages: bool = False,
-        rules: Iterable[object] = (),
+        rules: Iterable[Rule] = (),
     ) -> None:
         from .seen import Functions
 
@@ -291,7 +300,8 @@ class Report:
         self._places: dict[tuple[object, ...], int] = {}
         self._counted: list[tuple[int, int, int]] = []  # numbers of the checker's, places in _found, pairs then
         self._lock = threading.Lock()
-        self.suppressed_by: dict[str, int] = dict.fromkeys(map(str, rules), 0)
+        self.suppressed_by: dict[str, int] = {str(rule): 0 for rule in rules if not rule.library}
+        self.by_library: Counter[str] = Counter()
         self.dropped = 0
         self.functions = Functions(observe, pages)
 
@@ -309,6 +319,13 @@ class Report:
                 self._found[known] = found._replace(alike=(*found.alike, finding)[:_ALIKE])
             if number >= 0:
                 self._counted.append((number, known, finding.pairs))
+
+    def _suppress(self, rule: Rule) -> None:
+        """Count a finding that a rule took out."""
+        if rule.library:
+            self.by_library[f"{rule.library} suppressed: {rule.reason}"] += 1
+        else:
+            self.suppressed_by[str(rule)] += 1
 
     def _recount(self, counts: Sequence[int]) -> None:
         """Add how often each finding was seen since it was added."""
@@ -369,7 +386,7 @@ class Report:
     @property
     def suppressed(self) -> int:
         """How many findings rules for suppressions took out."""
-        return sum(self.suppressed_by.values())
+        return sum(self.suppressed_by.values()) + sum(self.by_library.values())
 
     @property
     def summary(self) -> str:
@@ -390,7 +407,8 @@ class Report:
         order: dict[Any, int] = {name[0]: i for i, name in enumerate(_NAMES)}
         parts = [f.text for f in sorted(found, key=lambda f: order[f.category])]
         head = ", ".join(filter(None, [f"halstream: {self.summary}", how(found)]))
-        return "\n\n".join(filter(None, [head, *parts, self.functions.text]))
+        known = "\n".join(suppressed_lines(self.by_library))
+        return "\n\n".join(filter(None, [head, *parts, known, self.functions.text]))
 
     def _repr_html_(self) -> str:
         from .._notebook.objects import report

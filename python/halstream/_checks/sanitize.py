@@ -29,6 +29,7 @@ from .._notes import add_note
 from .._records import CheckRecord, FindingRecord, decode
 from .._runtime import runtime
 from . import kept as _kept
+from . import known as _known
 from . import nearby as _nearby
 from . import proving as _proving
 from . import seen as _seen
@@ -68,7 +69,7 @@ class _Scope:
         if rule is None:
             self.report._add(finding, number)
         else:
-            self.report.suppressed_by[str(rule)] += 1
+            self.report._suppress(rule)
 
 
 _lock = threading.RLock()
@@ -194,7 +195,8 @@ class sanitize(contextlib.ContextDecorator):
     suppressions : path, iterable of rules, or None
         A file with a rule on each line, or the rules themselves:
         ``race:loader.py:42``, ``race:loader.py:Loader.fill``, ``any:vendor/*``.
-        Those of the file that ``HALSTREAM_SUPPRESSIONS`` names count as well.
+        Those of the file that ``HALSTREAM_SUPPRESSIONS`` names count as well, and those
+        for known libraries that ship with the package.
     observe : bool
         Under a deterministic schedule of the host device, compare the memory of
         the devices, and what functions were given or can reach, before and
@@ -254,7 +256,7 @@ class sanitize(contextlib.ContextDecorator):
         if on not in _MODES:
             raise InvalidValueError(f"on= is 'raise', 'warn' or 'collect', not {on!r}")
         self._on = on
-        self._rules = rules_of(suppressions)
+        self._rules = [*rules_of(suppressions), *_known.in_force()]
         self._observe = bool(observe)
         self._strict = bool(strict)
         self._pages = bool(pages)
@@ -365,7 +367,9 @@ def prepare(value: str) -> Callable[[], None]:
             f"HALSTREAM_SANITIZE is {value!r}; give 1, warn, raise, or 0 for nothing; 'threads' or '1,threads' leaves "
             "the host device on real threads, '1,pages' watches pages, too"
         )
-    return functools.partial(_begin, mode, _Scope(rules_of(None), True, "pages" in words, "threads" in words))
+    return functools.partial(
+        _begin, mode, _Scope([*rules_of(None), *_known.in_force()], True, "pages" in words, "threads" in words)
+    )
 
 
 def _begin(value: str, scope: _Scope) -> None:
@@ -409,6 +413,8 @@ def _at_exit() -> None:
         return  # a forked child has no part in the parent's work
     report = scope.report
     if not report.all:
+        if report.by_library:
+            print(report, file=sys.stderr)
         return
     unhandled = len(report) > _Process.raised
     if unhandled:

@@ -84,6 +84,8 @@ class Rule(NamedTuple):
     kind: str
     sides: tuple[Side, ...]  #: one, which either operation may fit, or one for each
     origin: str = ""  #: where the rule was read, for messages
+    library: str = ""  #: the library and its version, of a rule that ships with the package
+    reason: str = ""  #: likewise: why its accesses change no result
 
     def fits(self, kind: str, stacks: Sequence[Sequence[Frame]]) -> bool:
         """Return True if it is about a report of a kind whose operations have these stacks."""

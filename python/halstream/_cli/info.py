@@ -33,6 +33,7 @@ VARIABLES = {
     "HALSTREAM_RECORD": "AscendCL programs in C: the file that gets what the program did, at its end",
     "HALSTREAM_SCHEDULE": "AscendCL programs in C: the schedule to run under, such as random 7",
     "HALSTREAM_SUPPRESSIONS": "file with suppression rules for the sanitizer",
+    "HALSTREAM_KNOWN_LIBRARIES": "0: the sanitizer's rules for known libraries do not count",
     "HALSTREAM_STALL": "0: do not report waits that can never end",
     "HALSTREAM_STALL_S": "under a schedule: seconds after which a function is taken to wait for the host (5)",
     "HALSTREAM_TORCH": "redirect, set by halstream run --torch for the processes that its program starts",

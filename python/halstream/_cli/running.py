@@ -82,7 +82,7 @@ def plain(script: str, args: Sequence[str], options: Options, *, leaks: bool, in
             print(exc, file=sys.stderr)
             found_something = True
         else:
-            if reports and reports[-1].all:
+            if reports and (reports[-1].all or reports[-1].by_library):
                 print(reports[-1], file=sys.stderr)
 
     def begin() -> None:

@@ -51,6 +51,8 @@ def run_test(item: pytest.Function, nextitem: pytest.Item | None, plan: Plan, wr
     of: Any = outcome.failed or outcome.reports[-1]
     if runs.suppressed:
         of.stream_suppressed = dict(runs.suppressed)
+    if runs.by_library:
+        of.stream_by_library = dict(runs.by_library)
     if runs.some_unseen:
         of.stream_some_unseen = True
     _log(item, nextitem, outcome, runs.durations)

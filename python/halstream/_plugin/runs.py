@@ -94,6 +94,8 @@ class Runs:
         self._block: Schedule | None = None
         #: How many findings each rule for suppressions took out, in all runs.
         self.suppressed = Counter[str]()
+        #: And how many those for known libraries took out: see `Report.by_library`.
+        self.by_library = Counter[str]()
         self.some_unseen = False  #: the sanitizer does not know what some function touches
         self.compiled = False  #: the test has passed without torch.compile
         self.results_wanted = RESULTS in item.config.stash

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from .._checks import nearby
-from .._checks.report import LOST_BY_COMPILER, how, text
+from .._checks.report import LOST_BY_COMPILER, how, suppressed_lines, text
 from .._checks.results import of_finding
 from .._errors import NotSupportedError
 from .carryover import CARRY_OVER
@@ -45,6 +45,7 @@ def watched(runs: Runs, stack: contextlib.ExitStack) -> tuple[Callable[[], str],
 
     def ended() -> None:
         runs.suppressed.update(found.suppressed_by)
+        runs.by_library.update(found.by_library)
         runs.some_unseen = runs.some_unseen or found.functions.some_unseen
 
     stack.callback(ended)
@@ -71,8 +72,10 @@ def watched(runs: Runs, stack: contextlib.ExitStack) -> tuple[Callable[[], str],
 
 def suppressions(reports: list[Any]) -> list[str]:
     """Return a line for each rule for suppressions: how many findings of a session it took out of its tests."""
-    used = Counter[str]()
+    used, by_library = Counter[str](), Counter[str]()
     for report in reports:
         used.update(getattr(report, "stream_suppressed", {}))
+        by_library.update(getattr(report, "stream_by_library", {}))
     words = {0: "not used", 1: "1 finding"}
-    return [f"{rule}: {words.get(count) or f'{count} findings'}" for rule, count in used.items()]
+    lines = [f"{rule}: {words.get(count) or f'{count} findings'}" for rule, count in used.items()]
+    return [*lines, *suppressed_lines(by_library)]
