@@ -428,3 +428,21 @@ def test_a_trace_has_operators_ranges_and_the_names_of_streams(torch: Any, tmp_p
     assert {"aten::copy_", "aten::mul", "aten::sum"} <= shown["stream"]
     assert shown["annotation"] == {"step 1", "done"}
     assert {track.group for track in timeline.tracks if " / " in track.name} == {"cuda:0"}
+
+
+def test_a_stream_that_a_package_makes_is_called_by_its_place_there(torch: Any, tmp_path: Path) -> None:
+    package, program = tmp_path / "site-packages" / "offloadlib" / "__init__.py", tmp_path / "app.py"
+    package.parent.mkdir(parents=True)
+    package.write_text(
+        "import torch\nclass Copier:\n    def __init__(self):\n        self.stream = torch.cuda.Stream()\n"
+        "    def fill(self, x):\n        with torch.cuda.stream(self.stream):\n            x.fill_(1)\n"
+    )
+    source = "copier = Copier()\nx = torch.zeros(4, device='cuda')\ncopier.fill(x)\nx.add_(1)\n"
+    names: dict[str, Any] = {"torch": torch}
+    exec(compile(package.read_text(), str(package), "exec"), names)
+    torch.cuda.synchronize()
+    with hs.sanitize(on="collect") as report:
+        exec(compile(source, str(program), "exec"), names)
+        torch.cuda.synchronize()
+    made = f"(made at offloadlib/__init__.py:4, called from {program}:1)"
+    assert made in report.races[-1].text, report.races[-1].text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from sanitize_help import mended, run
 
 
@@ -100,3 +101,40 @@ def test_the_line_that_allocated_and_the_programs_own_calls_are_shown(backend: s
     # The outermost two are this test's own.
     assert f"in level{depth}\n" in found.text and f"in {functions[-1]}\n" in found.text
     assert f"... {len(functions) - 6} more calls" in found.text
+
+
+def test_a_stream_of_a_package_is_called_by_its_place_there_and_named_in_the_fix(
+    backend: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "site-packages" / "prefetchlib" / "__init__.py"
+    package.parent.mkdir(parents=True)
+    package.write_text(
+        "import halstream as hs\n"
+        "class Loader:\n"
+        "    def __init__(self):\n"
+        "        self.stream = hs.Stream(non_blocking=True)\n"
+        "    def fill(self, x):\n"
+        "        x.fill(1, self.stream)\n"
+    )
+    monkeypatch.syspath_prepend(str(package.parent.parent))
+    source = """
+        import halstream as hs
+        from prefetchlib import Loader
+        loader, mine = Loader(), hs.Stream(non_blocking=True)
+        x, y = hs.empty(4), hs.empty(4)
+        loader.fill(x)
+        x.fill(2, mine)
+        y.fill(3, loader.stream)
+        y.fill(4, mine)
+        """
+    path = tmp_path / "app.py"
+    first, second = run(path, source)
+    lines = [line.strip() for line in first.text.splitlines()]
+    number = first.first.stream
+    made = f"made at prefetchlib/__init__.py:4, called from {path}:4"
+    assert lines[2] == f"1. a fill of 32 bytes writes on stream {number} ({made})"
+    assert f"why: stream {first.second.stream} (mine) never waited for stream {number}" in lines
+    assert first.fix == "mine.wait(loader.stream.record())", "what stood for the stream there"
+    assert not [one for one in run(path, mended(source, first)) if one.start == first.start]
+    assert f"on stream {number} (loader.stream)" in second.text, "the program says it in its own line"
+    assert "prefetchlib" not in second.text

@@ -41,6 +41,9 @@ def _dialect(site: int) -> str:
     return _sites.real_torch.dialect if site else ""
 
 
+#: Files of packages that define a class of streams: whoever makes one gets there.
+_OF_CLASSES = ("torch/cuda/streams.py", "paddle/device/__init__.py")
+
 # What the real torch calls its operations.
 _IN_MODULE = re.compile(r"(\w+::\S+(?: \(backward\))?) in (\S+)")
 
@@ -105,6 +108,20 @@ class Access(NamedTuple):
         """The line of the program that made the stream, None if that is not known."""
         frames = _sites.program_frames(self.stream_site)
         return frames[0] if frames else None
+
+    @property
+    def made_in(self) -> str:
+        """Where an installed package made the stream, and from which line of the program; '' for other streams."""
+        frames = [
+            frame
+            for frame in _sites.installed_frames(self.stream_site)
+            if _sites.installed(frame.file) not in _OF_CLASSES
+        ]
+        place = _sites.installed(frames[0].file) if frames else ""
+        if not place:
+            return ""
+        caller = next((frame for frame in frames if _sites.is_program(frame.file)), None)
+        return f"{place}:{frames[0].line}" + (f", called from {caller}" if caller else "")
 
     @property
     def backward(self) -> bool:

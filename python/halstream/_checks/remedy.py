@@ -379,7 +379,7 @@ def _nameless(access: Access) -> str:
     """Return a stream in words that are true everywhere."""
     if not access.stream:
         return "the default stream"
-    made = access.made_at
+    made = access.made_in or access.made_at
     return f"stream {access.stream}" + (f", made at {made}," if made else "")
 
 
@@ -432,7 +432,9 @@ def _found_name(f: Finding, access: Access) -> str:
     one, two = f.first.frames, f.second.frames
     # In one call of one function.
     same = bool(one and two) and one[0][::2] == two[0][::2] and one[1:] == two[1:]
-    return (used if same else made or used) or made or min(others, key=_length, default="")
+    # A package has its streams for itself: what the program has made may hold one, but is another thing.
+    holds = "" if access.made_in else min(others, key=_length, default="")
+    return (used if same else made or used) or made or holds
 
 
 def _used_name(access: Access) -> str:
@@ -445,8 +447,8 @@ def _used_name(access: Access) -> str:
     return ""
 
 
-def stream_label(f: Finding, access: Access | Note) -> str:
-    """Return how a report calls a stream."""
+def stream_label(f: Finding, access: Access | Note, origin: bool = False) -> str:
+    """Return how a report calls a stream; `origin` says of one without a name which package made it, and where."""
     if access.stream == 0:
         label = "the default stream"
     else:
@@ -454,5 +456,7 @@ def stream_label(f: Finding, access: Access | Note) -> str:
         name = _own_name(f, access) if isinstance(access, Access) else ""
         if name:
             label += f" ({name})"
+        elif origin and isinstance(access, Access) and access.made_in:
+            label += f" (made at {access.made_in})"
     other = {f.first.device, f.second.device} - {-1}
     return f"{label} of {_sites.real_torch.device(access.device)}" if other != {0} else label

@@ -70,7 +70,7 @@ def text(f: Finding, lost: bool = False) -> str:
     lines = [_HEADS[f.category].format(n=f"shared {f.shared}" if f.shared else _bytes(f.nbytes)), "  " + _where(f)]
     if f.category == "refill":
         copy = f"{f.first.node} of the launch" if f.first.node else "the copy,"
-        lines += [f"  {copy} on " + stream_label(f, f.first), *_stack(f.first)]
+        lines += [f"  {copy} on " + stream_label(f, f.first, origin=True), *_stack(f.first)]
     else:
         for number, access in enumerate((f.first, f.second), 1):
             lines += [f"  {number}. {described(f, access)}", *_stack(access)]
@@ -130,10 +130,10 @@ def described(f: Finding, access: Access) -> str:
         does += " (observed, not declared)"
     if access.reached:
         does += f" {access.reached},"
-    on = f"on {stream_label(f, access)}"
+    on = f"on {stream_label(f, access, origin=True)}"
     if f.category == "undeclared" and access is f.first:
         what = "native function" if access.kind == OP_NATIVE else "function"
-        return f"{what} {access.function}".rstrip() + f" on {stream_label(f, access)} does not say what it writes"
+        return f"{what} {access.function}".rstrip() + f" {on} does not say what it writes"
     if access.node is not None:
         of = f"of the launch {does} {on}" if access.kind == OP_LAUNCH_GRAPH else f"of the graph {does}"
         return f"{access.node} {of}"
