@@ -127,6 +127,27 @@ def test_V40_no_text_of_a_program_becomes_markup(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("drawn")
+def test_rows_of_other_streams_have_the_names_that_stood_for_them(tmp_path: Path) -> None:
+    program = """
+import halstream as hs
+class Loader:
+    def __init__(self):
+        self._streams = [hs.Stream(non_blocking=True)]
+    def load(self, y):
+        y.fill(1, self._streams[0])
+a, b, third = [hs.Stream(non_blocking=True) for _ in range(3)]
+loader, x, y = Loader(), hs.empty(4), hs.empty(4)
+x.fill(1, a)
+loader.load(y)
+hs.empty(4).fill(1, third)
+x.fill(2, b)
+"""
+    (one,) = page_of(found(tmp_path / "program.py", program), tmp_path).data["results"]
+    named = {row["name"].partition(" (")[2] for row in one["timeline"]["rows"]}
+    assert named == {"a)", "b)", "third)", "self._streams[0])"}, one["timeline"]["rows"]
+
+
+@pytest.mark.usefixtures("drawn")
 def test_a_page_of_many_findings_has_a_bearable_size(tmp_path: Path) -> None:
     (one,) = found(tmp_path / "program.py", PROGRAM)
     sizes = []

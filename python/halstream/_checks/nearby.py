@@ -14,6 +14,7 @@ from . import proving as _proving
 from . import source as _source
 from .finding import Access, Finding, Frame, Made
 from .remedy import stream_label
+from .variables import stood_for, stream_key
 
 __all__ = ["sequence_of", "settle", "want", "wanted"]
 
@@ -131,7 +132,9 @@ def _thread(number: int) -> str:
 
 def _stream(f: Finding, line: Line, made: Made) -> str:
     label = f"stream {line.stream}" if line.stream else "the default stream"
-    name = made.stream(line.device, line.stream) if line.stream else ""
+    name, _ = made.stream(line.device, line.stream)
+    if not _sites.real_torch.paddle and not stood_for(name, stream_key(line.device, line.stream)):
+        name = ""  # of what the program made, which may hold the stream
     other = {f.first.device, f.second.device, line.device} - {-1}
     return label + (f" ({name})" if name else "") + (f" of device {line.device}" if len(other) > 1 else "")
 
