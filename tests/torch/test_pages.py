@@ -23,6 +23,7 @@ def watchable() -> None:
 READ = """
 import halstream.torch.cuda_on_host
 import halstream as hs, torch
+from halstream.testing import Gate
 
 def read(wait):
     losses = torch.full((4096,), 2.0, device="cuda")
@@ -30,12 +31,16 @@ def read(wait):
     view = back.numpy()  # what NumPy reads of it later, torch does not see
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
+    # While the copy runs it keeps the pages open, and what others touch there then is not seen.
+    gate = Gate(hs.Stream.from_handle(side.cuda_stream))
     with torch.cuda.stream(side):
         back.copy_(losses, non_blocking=True)
     losses.record_stream(side)
     if wait:
+        gate.open()
         side.synchronize()
     view.sum()
+    gate.open()
     torch.cuda.synchronize()
 
 for wait in (True, False):
