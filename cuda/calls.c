@@ -824,6 +824,31 @@ hs_status hs_function(CUcontext ctx, CUdevice device, CUmodule module, const cha
     return hs_leave(&frame, status);
 }
 
+hs_status hs_module_global(CUcontext ctx, CUmodule module, const char *name, uint64_t *address, uint64_t *size)
+{
+    CUdeviceptr at = 0;
+    size_t bytes = 0;
+    hs_frame frame;
+    hs_status status = hs_enter_relaxed(&frame, ctx);
+    HS_STEP(status, cuModuleGetGlobal_v2, &at, &bytes, module, name);
+    *address = at;
+    *size = bytes;
+    return hs_leave(&frame, status);
+}
+
+hs_status hs_function_attributes(CUcontext ctx, CUfunction function, hs_attributes *of)
+{
+    hs_frame frame;
+    hs_status status = hs_enter_relaxed(&frame, ctx);
+    HS_STEP(status, cuFuncGetAttribute, &of->shared, HS_FUNCTION_SHARED, function);
+    HS_STEP(status, cuFuncGetAttribute, &of->constant, HS_FUNCTION_CONSTANT, function);
+    HS_STEP(status, cuFuncGetAttribute, &of->local, HS_FUNCTION_LOCAL, function);
+    HS_STEP(status, cuFuncGetAttribute, &of->registers, HS_FUNCTION_REGISTERS, function);
+    HS_STEP(status, cuFuncGetAttribute, &of->ptx, HS_FUNCTION_PTX, function);
+    HS_STEP(status, cuFuncGetAttribute, &of->binary, HS_FUNCTION_BINARY, function);
+    return hs_leave(&frame, status);
+}
+
 hs_status hs_launch_kernel(CUcontext ctx, CUstream stream, const hs_launch *l, const void *args, int cell)
 {
     /* The driver copies the values during the call. */

@@ -154,6 +154,11 @@ typedef struct {
     uint16_t sizes[HS_PARAMETERS];
 } hs_kernel;
 hs_status hs_function(CUcontext ctx, CUdevice device, CUmodule module, const char *name, hs_kernel *kernel);
+hs_status hs_module_global(CUcontext ctx, CUmodule module, const char *name, uint64_t *address, uint64_t *size);
+typedef struct {
+    int shared, constant, local, registers, ptx, binary;
+} hs_attributes;
+hs_status hs_function_attributes(CUcontext ctx, CUfunction function, hs_attributes *of);
 typedef struct {
     CUfunction function;
     uint32_t grid[3], block[3], cluster[3], shared;

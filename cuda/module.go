@@ -61,6 +61,23 @@ func (m *module) Function(name string) (driver.Function, error) {
 	return f, nil
 }
 
+// Global implements driver.Module.
+func (m *module) Global(name string) (start, size uint64, err error) {
+	const doing = "find variable"
+	if err := m.dev.usable(doing); err != nil {
+		return 0, 0, err
+	}
+	c := C.CString(name)
+	defer C.free(unsafe.Pointer(c))
+	var address, bytes C.uint64_t
+	if err := m.dev.check(C.hs_module_global(m.dev.ctx(), m.h, c, &address, &bytes), doing); err != nil {
+		e := *err.(*driver.Error)
+		e.Text = "variable " + name + ": " + e.Text
+		return 0, 0, &e
+	}
+	return uint64(address), uint64(bytes), nil
+}
+
 // Close implements driver.Module.
 func (m *module) Close() {
 	ms := &m.dev.modules
@@ -104,6 +121,20 @@ func (f *function) Shared() int { return f.shared }
 
 // Parameters implements driver.Function.
 func (f *function) Parameters() []int { return f.sizes }
+
+// Attributes implements driver.Function.
+func (f *function) Attributes() (driver.Attributes, error) {
+	const doing = "attributes of a kernel"
+	if err := f.dev.usable(doing); err != nil {
+		return driver.Attributes{}, err
+	}
+	var of C.hs_attributes
+	if err := f.dev.check(C.hs_function_attributes(f.dev.ctx(), f.h, &of), doing); err != nil {
+		return driver.Attributes{}, err
+	}
+	return driver.Attributes{Shared: int(of.shared), Constant: int(of.constant), Local: int(of.local),
+		Registers: int(of.registers), PTXVersion: int(of.ptx), BinaryVersion: int(of.binary)}, nil
+}
 
 // launchOf returns a launch as C takes it, but for its arguments.
 func launchOf(l *driver.Launch) C.hs_launch {

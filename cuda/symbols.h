@@ -207,6 +207,8 @@ typedef union {
       (CUmodule *module, const void *image, unsigned count, int *options, void **values)) \
     X(cuModuleUnload, "cuModuleUnload", 2000, 1, (CUmodule module)) \
     X(cuModuleGetFunction, "cuModuleGetFunction", 2000, 1, (CUfunction *function, CUmodule module, const char *name)) \
+    X(cuModuleGetGlobal_v2, "cuModuleGetGlobal", 3020, 1, \
+      (CUdeviceptr *address, size_t *size, CUmodule module, const char *name)) \
     X(cuFuncGetAttribute, "cuFuncGetAttribute", 2020, 1, (int *value, int attribute, CUfunction function)) \
     X(cuFuncSetAttribute, "cuFuncSetAttribute", 9000, 0, (CUfunction function, int attribute, int value)) \
     X(cuFuncGetParamInfo, "cuFuncGetParamInfo", 12040, 0, (CUfunction function, size_t index, size_t *offset, size_t *size)) \

@@ -79,6 +79,9 @@ type borrowed struct{ returned func() }
 // moduleCode is the memory of a loaded module.
 type moduleCode struct{ module driver.Module }
 
+// variable is the memory of a variable of a module, which gives it back itself.
+type variable struct{}
+
 // foreign is memory of another library: its block exists for one operation only.
 type foreign struct{}
 
@@ -87,6 +90,7 @@ func (*pooled) kind(*Block) string      { return "stream-ordered device memory" 
 func (*graphMemory) kind(*Block) string { return "memory of a graph" }
 func (borrowed) kind(b *Block) string   { return b.Kind.String() }
 func (moduleCode) kind(b *Block) string { return b.Kind.String() }
+func (variable) kind(*Block) string     { return "a variable of a module" }
 func (foreign) kind(b *Block) string    { return b.Kind.String() }
 func (r *registration) kind(*Block) string {
 	if r.byProgram {
@@ -117,6 +121,8 @@ func (*registration) giveBack(b *Block) {
 func (o borrowed) giveBack(*Block) { o.returned() }
 
 func (o moduleCode) giveBack(*Block) { o.module.Close() }
+
+func (variable) giveBack(*Block) {}
 
 func (foreign) giveBack(*Block) {}
 

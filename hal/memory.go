@@ -222,7 +222,7 @@ func (rt *Runtime) free(t *Thread, addr uint64, noWait bool) error {
 	rt.ReportTouched(t) // while the block is known
 	m := &rt.memory
 	m.mu.Lock()
-	b, err := rt.liveBlockAt(op, addr, func(b *Block) bool { return b.Kind == DeviceMemory }, "device memory")
+	b, err := rt.liveBlockAt(op, addr, func(b *Block) bool { return b.Kind == DeviceMemory && b.owner != variable{} }, "device memory")
 	if err == nil && b.ofGraph() != nil {
 		if err = b.endLaunched(op); err == nil && b.graphs > 0 {
 			m.mu.Unlock()

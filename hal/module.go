@@ -16,8 +16,10 @@ type Module struct {
 	// unloaded when none is pending any more.
 	code   *Block
 	closed atomic.Bool
-	graphs int  // that keep it; guarded by the memory's lock, as the next one
-	ended  bool // it was given to deferred
+	// The memory's lock guards what follows.
+	variables map[string]*Block // that were asked for
+	graphs    int               // that keep it
+	ended     bool              // it was given to deferred
 }
 
 // Function is a function of a module, which streams of its device launch.
@@ -45,6 +47,61 @@ func (m *Module) Function(name string) (*Function, error) {
 	return &Function{m, name, f}, nil
 }
 
+// Global returns the memory of a variable of the module by its name in it: device memory until the module is closed.
+//
+// # Errors
+//   - [ErrInvalidValue]: the module has none with this name.
+//   - [ErrClosed].
+//
+// Contract: K4. Source: CUDA driver API, cuModuleGetGlobal.
+func (m *Module) Global(t *Thread, name string) (Range, error) {
+	const op = "find variable"
+	if m.closed.Load() {
+		return Range{}, closedError(op, "module")
+	}
+	start, size, err := m.d.Global(name)
+	if err != nil {
+		return Range{}, err
+	}
+	r, rt := Range{Start: start, Size: size}, m.dev.rt
+	rt.memory.mu.Lock()
+	closed, made := m.closed.Load(), m.variables[name] == nil && size > 0
+	if made && !closed {
+		if m.variables == nil {
+			m.variables = map[string]*Block{}
+		}
+		b := &Block{Start: start, Size: size, Kind: DeviceMemory, rt: rt, dev: m.dev, owner: variable{}}
+		m.variables[name] = b
+		rt.memory.blocks.Insert(start, size, b)
+		rt.memory.listed = nil
+	}
+	rt.memory.mu.Unlock()
+	switch {
+	case closed:
+		return Range{}, closedError(op, "module")
+	case made:
+		rt.notifyHost(Operation{Kind: OpNewMemory, Stream: m.dev.legacy, Thread: t, Writes: []Range{r}})
+	}
+	return r, nil
+}
+
+// forgetVariables ends the use of the module's variables as memory. The program stays loaded for pending work on them.
+func (m *Module) forgetVariables() {
+	rt := m.dev.rt
+	rt.memory.mu.Lock()
+	defer rt.memory.mu.Unlock()
+	for _, b := range m.variables {
+		for _, u := range b.users {
+			if u.calls > 0 { // a call is about to enqueue an operation: the next one
+				u.seq = max(u.seq, u.stream.d.Last()+1)
+			}
+			m.code.addUse(u.stream, u.seq)
+		}
+		rt.forgetBlock(b)
+	}
+	m.variables = nil
+}
+
 // Close ends the use of the module. Pending launches still run. Closing again does
 // nothing.
 //
@@ -56,6 +113,7 @@ func (m *Module) Close(t *Thread) error {
 		return err
 	}
 	if m.closed.CompareAndSwap(false, true) {
+		m.forgetVariables()
 		m.letGo(0)
 	}
 	return nil
@@ -106,6 +164,9 @@ func (f *Function) Parameters() ([]int, bool) {
 	sizes := f.d.Parameters()
 	return slices.Clone(sizes), sizes != nil
 }
+
+// Attributes returns what the device's library knows of the function.
+func (f *Function) Attributes() (driver.Attributes, error) { return f.d.Attributes() }
 
 // Simulated reports whether the processor executes the function, for a simulated device.
 func (f *Function) Simulated() bool {

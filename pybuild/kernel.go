@@ -9,6 +9,7 @@ import "C"
 
 import (
 	"encoding/hex"
+	"fmt"
 	"strconv"
 	"strings"
 	"unsafe"
@@ -110,6 +111,23 @@ func FunctionParameters(id int64) (sizes string, err error) {
 // function does to the memory behind it, "" where its program does not say.
 func FunctionAccesses(id int64) (modes string, err error) {
 	return on(id, "accesses", "kernel", func(f *hal.Function) (string, error) { return f.Accesses(), nil })
+}
+
+// FunctionAttributes returns what the device's library knows of a function, with spaces between the figures: the
+// shared, constant and local memory in bytes, the registers, and the versions of PTX and binary. -1 is not known.
+func FunctionAttributes(id int64) (figures string, err error) {
+	return on(id, "attributes", "kernel", func(f *hal.Function) (string, error) {
+		a, err := f.Attributes()
+		return fmt.Sprint(a.Shared, a.Constant, a.Local, a.Registers, a.PTXVersion, a.BinaryVersion), err
+	})
+}
+
+// ModuleGlobal returns the address and the size in bytes of a variable of a module, with a space between them.
+func ModuleGlobal(module int64, name string) (memory string, err error) {
+	return on(module, "find variable", "module", func(m *hal.Module) (string, error) {
+		r, err := m.Global(caller(), name)
+		return fmt.Sprint(r.Start, r.Size), err
+	})
 }
 
 // StreamLaunch enqueues a run of a function and returns 0; 1, and nothing is

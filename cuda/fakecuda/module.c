@@ -34,11 +34,19 @@ struct function {
 
 struct library;
 
+/* A variable of a module. */
+struct variable {
+    struct variable *next;
+    char name[256];
+    uint64_t size, address, block; /* block: the id of its memory */
+};
+
 struct module {
     CUmodule handle;
     struct context *context;
     struct library *library; /* that it was made for */
     struct function *functions;
+    struct variable *variables;
 };
 
 static struct table modules = {.kind = MODULES, .name = "module"}, functions = {.kind = FUNCTIONS, .name = "function"};
@@ -226,6 +234,32 @@ static void read_parameters(struct function *function, const char *text, const c
     }
 }
 
+/* Reads " .align 4 .b8 name[16];" behind ".global". What has no such form is no variable. */
+static void read_variable(struct module *module, const char *text) {
+    const char *stop = text + strcspn(text, ";={\n");
+    unsigned size = 0;
+    for (const char *c = text; c < stop; c++)
+        if (*c == '.' && size_of_type(c) > 0)
+            size = size_of_type(c);
+    const char *end = memchr(text, '[', (size_t)(stop - text));
+    if (end == NULL)
+        end = stop;
+    while (end > text && !is_name(end[-1]))
+        end--;
+    const char *name = end;
+    while (name > text && is_name(name[-1]))
+        name--;
+    struct variable *variable = calloc(1, sizeof *variable);
+    if (variable == NULL || size == 0 || (size_t)(end - name) >= sizeof variable->name) {
+        free(variable);
+        return;
+    }
+    memcpy(variable->name, name, (size_t)(end - name));
+    variable->size = size * (*end == '[' ? (unsigned)atoi(end + 1) : 1u);
+    variable->next = module->variables;
+    module->variables = variable;
+}
+
 static CUresult complain(const char *text, const char *at, const char *what, char *words, size_t length) {
     int line = 1;
     for (const char *c = text; c < at; c++)
@@ -279,6 +313,8 @@ static CUresult read_ptx(struct module *module, const char *text, char *words, s
             read_parameters(module->functions, list + 1, closing);
         entry = stop;
     }
+    for (const char *at = text; (at = strstr(at, ".global ")) != NULL;)
+        read_variable(module, at += strlen(".global"));
     return SUCCESS;
 }
 
@@ -374,6 +410,14 @@ static void module_free(struct module *module) {
             table_drop(&functions, function->handle);
         free(function);
     }
+    while (module->variables != NULL) {
+        struct variable *variable = module->variables;
+        struct block *block = variable->block == 0 ? NULL : block_by_id(variable->block);
+        module->variables = variable->next;
+        if (block != NULL)
+            release(block);
+        free(variable);
+    }
     if (module->handle != 0)
         table_drop(&modules, module->handle);
     free(module);
@@ -417,6 +461,17 @@ static CUresult load(CUmodule *handle, const void *image, unsigned count, const 
     module->context = context;
     for (struct function *f = module->functions; f != NULL; f = f->next)
         f->context = context;
+    for (struct variable *v = module->variables; v != NULL; v = v->next) {
+        struct block *block;
+        code = allocate(context, v->size, NULL, &block);
+        if (code != SUCCESS) {
+            module_free(module);
+            return code;
+        }
+        v->address = block->address;
+        v->block = block->id;
+        memset(reach(context, v->address, v->size), 0, v->size);
+    }
     *handle = module->handle = table_put(&modules, module);
     return SUCCESS;
 }
@@ -531,14 +586,26 @@ API cuFuncGetModule(CUmodule *module, CUfunction handle) {
     return end(SUCCESS);
 }
 
-/* No image has variables here. */
+/* PTX has variables here, and a binary none. */
 API cuModuleGetGlobal_v2(CUdeviceptr *address, size_t *size, CUmodule handle, const char *name) {
     BEGIN(cuModuleGetGlobal_v2, 0);
     struct context *context;
     TRY(current_context(&context));
-    if (table_find(&modules, handle) == NULL)
+    const struct module *module = table_find(&modules, handle);
+    if (module == NULL)
         return end(INVALID_HANDLE);
-    return end((address == NULL && size == NULL) || name == NULL ? INVALID_VALUE : NOT_FOUND);
+    if ((address == NULL && size == NULL) || name == NULL)
+        return end(INVALID_VALUE);
+    for (const struct variable *v = module->variables; v != NULL; v = v->next) {
+        if (strcmp(v->name, name) != 0)
+            continue;
+        if (address != NULL)
+            *address = v->address;
+        if (size != NULL)
+            *size = v->size;
+        return end(SUCCESS);
+    }
+    return end(NOT_FOUND);
 }
 
 API cuFuncLoad(CUfunction handle) {

@@ -11,6 +11,8 @@ type KernelDevice interface {
 type Module interface {
 	// Function returns a function of the program by its name in it.
 	Function(name string) (Function, error)
+	// Global returns the memory of a variable of the program by its name in it.
+	Global(name string) (start, size uint64, err error)
 	// Close gives the module up; nothing of it is pending.
 	Close()
 }
@@ -23,6 +25,19 @@ type Function interface {
 	Shared() int
 	// Parameters returns the size of each parameter in bytes; nil if it is not known.
 	Parameters() []int
+	// Attributes returns what the library knows of the function.
+	Attributes() (Attributes, error)
+}
+
+// Attributes are figures of a function, -1 where the library has none.
+type Attributes struct {
+	// Shared is the shared memory of a block that the program declares, Constant the constant memory, and Local the local
+	// memory of a thread, in bytes.
+	Shared, Constant, Local int
+	// Registers is how many registers a thread takes.
+	Registers int
+	// PTXVersion and BinaryVersion are ten times the compute capability that the program was compiled for.
+	PTXVersion, BinaryVersion int
 }
 
 // Cell is how many bytes each argument of a Launch takes.

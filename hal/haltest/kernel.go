@@ -235,6 +235,53 @@ var kernelCases = []testCase{
 			require.EqualValues(k, 0x01020304, words(k.Read(b))[0])
 		}
 	}},
+	{"K4_a_module_has_variables_of_its_own", Kernels | Memory, func(k *Kit) {
+		s := k.Stream(ordinary)
+		f := loadFunction(k, loadModule(k, 0, ptxFill), "fill_u32")
+		var variables []hal.Range
+		var modules []*hal.Module
+		for i := range 2 {
+			m := loadModule(k, 0, ptxVariable)
+			r, err := m.Global(k.Me, "numbers")
+			require.NoError(k, err)
+			require.EqualValues(k, 256, r.Size)
+			again, err := m.Global(k.Me, "numbers")
+			require.NoError(k, err)
+			require.Equal(k, r, again)
+			kind, start, size, ordinal := k.RT.Lookup(r.Start + 8)
+			require.Equal(k, []any{hal.DeviceMemory, r.Start, r.Size, 0}, []any{kind, start, size, ordinal})
+			require.NoError(k, s.Launch(k.Me, f, line(64, r.Start, uint64(7+i), 64), nil, []hal.Range{r}))
+			variables, modules = append(variables, r), append(modules, m)
+		}
+		got, bytes := k.Pinned(512)
+		for i, r := range variables {
+			k.Copy(s, got.Start+uint64(256*i), r.Start, 256)
+		}
+		hold := Hold(k, s).Started() // work on a variable whose module is closed
+		k.Copy(s, variables[0].Start, got.Start+256, 256)
+		k.Copy(s, got.Start, variables[0].Start, 4)
+		require.NoError(k, modules[0].Close(k.Me))
+		kind, _, _, _ := k.RT.Lookup(variables[0].Start)
+		require.Equal(k, hal.Pageable, kind, "a variable of a closed module")
+		hold.Release()
+		k.Sync(s)
+		require.EqualValues(k, []uint32{8, 7}, words(bytes)[:2])
+		require.EqualValues(k, []uint32{8, 8}, words(bytes)[64:66])
+		_, err := modules[0].Global(k.Me, "numbers")
+		require.ErrorIs(k, err, hal.ErrClosed)
+		_, err = modules[1].Global(k.Me, "none")
+		require.ErrorIs(k, err, hal.ErrInvalidValue)
+		require.ErrorContains(k, err, "none")
+		require.ErrorIs(k, k.RT.Free(k.Me, variables[1].Start), hal.ErrInvalidValue, "a module's memory")
+	}},
+	{"K2_what_is_known_of_a_function", Kernels, func(k *Kit) {
+		a, err := loadFunction(k, loadModule(k, 0, ptxFill), "fill_u32").Attributes()
+		require.NoError(k, err)
+		require.Zero(k, a.Shared)
+		require.Zero(k, a.Local)
+		require.Positive(k, a.PTXVersion)
+		require.Positive(k, a.BinaryVersion)
+	}},
 	{"K2_a_module_belongs_to_its_device", Kernels | Pair, func(k *Kit) {
 		f := loadFunction(k, loadModule(k, 0, ptxFill), "fill_u32")
 		far := k.StreamOn(1, ordinary)

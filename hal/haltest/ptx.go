@@ -38,6 +38,13 @@ FILL_END:
 }
 `
 
+	// ptxVariable: a variable of 64 numbers, and a function that nothing calls.
+	ptxVariable = ptxHead + `
+.visible .global .align 4 .b8 numbers[256];
+
+.func nothing() { ret; }
+`
+
 	// ptxAdd: out = a + b, n numbers each.
 	ptxAdd = ptxHead + `
 .visible .entry add_f32(

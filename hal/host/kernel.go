@@ -2,7 +2,10 @@ package host
 
 import (
 	"errors"
+	"fmt"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -35,8 +38,10 @@ func withCode(code int, op string, err error) *driver.Error {
 
 // module is a program: PTX, which the processor executes.
 type module struct {
-	dev *Device
-	m   *ptx.Module
+	dev     *Device
+	m       *ptx.Module
+	mu      sync.Mutex
+	globals []driver.Extent // that were asked for, which a launch of the module's own kernels is not given again
 }
 
 // Load implements driver.KernelDevice.
@@ -56,7 +61,7 @@ func (d *Device) Load(image []byte) (driver.Module, error) {
 			return nil, withCode(invalidPTX, op, err)
 		}
 	}
-	return &module{d, m}, nil
+	return &module{dev: d, m: m}, nil
 }
 
 // Function implements driver.Module.
@@ -68,6 +73,18 @@ func (p *module) Function(name string) (driver.Function, error) {
 	return &kernel{p, k}, nil
 }
 
+// Global implements driver.Module.
+func (p *module) Global(name string) (start, size uint64, err error) {
+	start, bytes, ok := p.m.Global(name)
+	if !ok {
+		return 0, 0, withCode(notFound, "find variable", fmt.Errorf("the program has no variable %s", name))
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.globals = append(p.globals, driver.Extent{Start: start, End: start + uint64(bytes)})
+	return start, uint64(bytes), nil
+}
+
 // Close implements driver.Module: the collector frees it.
 func (p *module) Close() {}
 
@@ -75,6 +92,9 @@ type kernel struct {
 	p *module
 	k *ptx.Kernel
 }
+
+// capability is ten times the compute capability of the device.
+const capability = 80
 
 // sharedMemory is how much shared memory a block may have, as on a device of capability 8.0.
 const sharedMemory = 163 << 10
@@ -112,6 +132,13 @@ func (k *kernel) Accesses() string {
 	return string(letters)
 }
 
+// Attributes implements driver.Function. The processor's registers are no GPU's.
+func (k *kernel) Attributes() (driver.Attributes, error) {
+	made := driver.Attributes{Shared: k.k.SharedBytes(), Constant: -1, Local: k.k.LocalBytes(), Registers: -1, BinaryVersion: capability}
+	made.PTXVersion, _ = strconv.Atoi(strings.TrimRight(strings.TrimPrefix(k.p.m.Target(), "sm_"), "af"))
+	return made, nil
+}
+
 // Prepare implements driver.SimulatedFunction.
 func (k *kernel) Prepare(l driver.Launch, memory []driver.Extent) (driver.PreparedLaunch, error) {
 	const op = "launch"
@@ -126,9 +153,14 @@ func (k *kernel) Prepare(l driver.Launch, memory []driver.Extent) (driver.Prepar
 		}
 		copy(params[p.Offset:p.Offset+p.Size], l.Args[i*driver.Cell:])
 	}
-	ranges := make([]ptx.Range, len(memory))
-	for i, e := range memory {
-		ranges[i] = ptx.Range(e)
+	ranges := make([]ptx.Range, 0, len(memory))
+	k.p.mu.Lock()
+	own := k.p.globals
+	k.p.mu.Unlock()
+	for _, e := range memory {
+		if len(own) == 0 || !slices.Contains(own, e) { // the executor adds the module's own variables
+			ranges = append(ranges, ptx.Range(e))
+		}
 	}
 	return &kernelRun{k: k, l: ptx.Launch{Grid: three(l.Grid), Block: three(l.Block), Shared: int(l.Shared), Params: params,
 		Memory: ranges, Limit: k.p.dev.eng.kernelLimit}}, nil

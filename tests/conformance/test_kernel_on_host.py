@@ -8,6 +8,9 @@ from typing import Any
 import halstream as hs
 import numpy as np
 import pytest
+from halstream import _memory
+from halstream._kernel import _launch
+from halstream._kernel._packing import CELL, shape_of
 
 LIMIT = 10.0
 
@@ -52,6 +55,21 @@ NEVER_ENDS = """
 .address_size 64
 .visible .entry spin() { AGAIN: bra AGAIN; }
 """
+COUNT = """
+.version 7.0
+.target sm_80
+.address_size 64
+.visible .global .align 4 .u32 counter = 3;
+.visible .entry count(.param .u32 by)
+{
+    .reg .b32 %r<3>;
+    .reg .b64 %d<2>;
+    ld.param.u32 %r1, [by];
+    mov.u64 %d1, counter;
+    atom.global.add.u32 %r2, [%d1], %r1;
+    ret;
+}
+"""
 
 
 def scale_kernel() -> hs.Kernel:
@@ -73,6 +91,25 @@ def test_K3_a_kernel_runs_under_every_schedule() -> None:
             expected = np.arange(100) * 2.0
             expected[50:] *= 3
             np.testing.assert_array_equal(y.numpy(b), expected)
+
+
+def test_K4_two_modules_of_one_program_share_no_variable() -> None:
+    s = hs.Stream()
+    programs = [_launch.Program(0, COUNT.encode() + b"\0") for _ in range(2)]
+    for program, by in zip(programs, (1, 10), strict=True):
+        count, shape = program.function("count"), shape_of("count", 2, 1)
+        _launch.enqueue("count", count, s, shape, b"-", by.to_bytes(CELL, "little"), ())
+    found = []
+    for program in programs:
+        address, size = program.variable("counter")
+        assert size == 4
+        value = hs.pinned_empty(1, np.uint32)
+        _memory.copy(s, value.ctypes.data, address, size, value)
+        s.synchronize(timeout=LIMIT)
+        found.append(int(value[0]))
+    assert found == [5, 23]
+    with pytest.raises(hs.InvalidValueError, match="no variable none"):
+        programs[0].variable("none")
 
 
 def races_of_rows(rows: int) -> list[str]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import re
 import threading
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from .. import _memory, _native
 from .._core import _hostfunc
 from .._core._interop import backend_name, device_facts, fact
 from .._errors import CompileError, HalError, KernelArgumentError
+from .._runtime import Owner
 from . import _nvrtc
 from ._packing import CELL, Shape
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from .._core._stream import Stream
     from . import Kernel
 
-__all__ = ["Loaded", "forget", "launch"]
+__all__ = ["Loaded", "Program", "enqueue", "forget", "launch", "load_for", "load_program"]
 
 #: What the host device runs: PTX for devices of this compute capability and older ones.
 HOST_CAPABILITY = 8, 0
@@ -44,7 +45,17 @@ class Loaded(NamedTuple):
     function: int  #: the extension's id of it
     threads: int  #: that a block of it may have on the device
     shared: int  #: bytes of dynamic shared memory that a block may have there
-    era: object  #: of the backend that loaded it
+    sizes: tuple[int, ...] | None  #: of the parameters in bytes; None if the driver does not say
+    program: Program  #: that it belongs to
+
+    @property
+    def attributes(self) -> tuple[int, ...]:
+        """What the device's library knows; -1 is not known.
+
+        The shared, constant and local memory in bytes, the registers, and ten times the compute
+        capability that the PTX and the binary are for.
+        """
+        return tuple(map(int, _native.function_attributes(self.function).split()))
 
     def launch(self, kernel: Kernel, stream: Stream, shape: Shape, args: tuple[Any, ...]) -> bool:
         """Enqueue a launch with arguments of common kinds; for others do nothing and return False.
@@ -57,7 +68,7 @@ class Loaded(NamedTuple):
             If an argument's memory is of another device, or the driver refuses the launch.
         """
         # A sanitizer needs the arguments one by one.
-        if self.era is not _cache.era or _hostfunc.keep is not None:
+        if not self.program.current or _hostfunc.keep is not None:
             return False
         if shape.threads > self.threads or shape.shared > self.shared:
             return False
@@ -71,12 +82,54 @@ class Loaded(NamedTuple):
             raise _native.error(exc) from None
 
 
+class Program:
+    """A CUDA program in the memory of a device, with variables of its own.
+
+    It is unloaded when it is collected, and its launches have run.
+    """
+
+    def __init__(self, ordinal: int, code: bytes) -> None:
+        self._era = _cache.era
+        self._owner = Owner(int(_native.module_load(ordinal, _BINARY + code.hex())))
+
+    @property
+    def ident(self) -> int:
+        """The extension's id of it."""
+        return self._owner.ident
+
+    @property
+    def current(self) -> bool:
+        """False after a change of backend."""
+        return self._era is _cache.era
+
+    def function(self, entry: str) -> Loaded:
+        """Return a kernel by its name in the program."""
+        number = int(_native.module_function(self.ident, entry))
+        sizes = _native.function_parameters(number)
+        return Loaded(
+            number,
+            int(_native.function_threads(number)),
+            int(_native.function_shared(number)),
+            None if sizes == "?" else tuple(map(int, sizes.split())),
+            self,
+        )
+
+    def variable(self, name: str) -> tuple[int, int]:
+        """Return the address and the size in bytes of a variable by its name in the program."""
+        address, size = map(int, _native.module_global(self.ident, name).split())
+        return address, size
+
+    def close(self) -> None:
+        """Unload it now."""
+        _native.close(self.ident)
+
+
 class _Cache:
-    """The modules of the process, by device and code."""
+    """The programs that kernels share, by device and code."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.modules: dict[tuple[int, bytes], int] = {}
+        self.programs: dict[tuple[int, bytes], Program] = {}
         self.era = object()
 
 
@@ -98,25 +151,53 @@ def launch(
     HalError
         If the device cannot run it.
     """
-    ordinal: int = stream._ordinal
-    loaded = on_device(kernel, ordinal)
+    loaded = on_device(kernel, stream._ordinal)
+    cells = b"".join(_cell(kernel, i, value) for i, value in enumerate(values))
+    enqueue(kernel.name, loaded, stream, shape, kernel._packer.modes.upper(), cells, (*reads, *writes))
+
+
+def enqueue(
+    name: str, loaded: Loaded, stream: Stream, shape: Shape, modes: bytes, cells: bytes, arrays: Sequence[Any]
+) -> None:
+    """Enqueue a kernel with arguments that were checked and packed.
+
+    Parameters
+    ----------
+    name : str
+        What errors call the kernel.
+    loaded : Loaded
+        The kernel on the stream's device.
+    stream : Stream
+    shape : Shape
+    modes : bytes
+        A letter for each argument, as `Packer.modes` has them, in capitals.
+    cells : bytes
+        The arguments, `CELL` bytes each: a value, or an address and the bytes that are there.
+    arrays : sequence
+        The arrays among the arguments, for who watches their use.
+
+    Raises
+    ------
+    KernelArgumentError
+        If a block has more threads or shared memory than the device allows the kernel.
+    HalError
+        If the device cannot run it.
+    """
     if shape.threads > loaded.threads:
         raise KernelArgumentError(
-            f"kernel {kernel.name}: a block of {shape.block} has {shape.threads} threads, and device "
-            f"{ordinal} allows this kernel {loaded.threads}",
+            f"kernel {name}: a block of {shape.block} has {shape.threads} threads, and device "
+            f"{stream._ordinal} allows this kernel {loaded.threads}",
             operation="launch",
         )
     if shape.shared > loaded.shared:
         raise KernelArgumentError(
-            f"kernel {kernel.name}: {shape.shared} bytes of dynamic shared memory, and device "
-            f"{ordinal} allows a block of this kernel {loaded.shared}",
+            f"kernel {name}: {shape.shared} bytes of dynamic shared memory, and device "
+            f"{stream._ordinal} allows a block of this kernel {loaded.shared}",
             operation="launch",
         )
     if _hostfunc.keep is not None:
-        for array in (*reads, *writes):
+        for array in arrays:
             _hostfunc.keep(array)
-    cells = b"".join(_cell(kernel, i, value) for i, value in enumerate(values))
-    modes = kernel._packer.modes.upper()  # looked at already
     try:
         _enqueue(stream._id, loaded.function, modes, shape.packed, cells)
     except RuntimeError as exc:
@@ -145,51 +226,85 @@ def _cell(kernel: Kernel, number: int, value: Any) -> bytes:
 # -- programs -----------------------------------------------------------------
 
 
+class Made(Protocol):
+    """What a compiler has made."""
+
+    @property
+    def code(self) -> bytes:
+        """PTX, or a cubin."""
+
+
+def load_program(ordinal: int, code: bytes) -> Program:
+    """Return a program on a device that is shared by all who have the same code."""
+    with _cache.lock:
+        key = ordinal, code
+        program = _cache.programs.get(key)
+        if program is None:
+            program = _cache.programs[key] = Program(ordinal, code)
+    return program
+
+
+def _facts(ordinal: int) -> tuple[tuple[int, int], int]:
+    """Return the compute capability of a device, and the major version of its driver, 0 for none."""
+    if backend_name() == "host":
+        return HOST_CAPABILITY, 0
+    facts = device_facts(ordinal)
+    return (facts["major"], facts["minor"]), int(fact(ordinal, "driver")) // 1000
+
+
+def load_for(
+    ordinal: int, compile: Callable[[str, int], Made], load: Callable[[int, bytes], Program] = load_program
+) -> tuple[Any, Program]:
+    """Compile a source for a device and load it there; return what the compiler made, and the program.
+
+    As PTX, which every driver takes that is not older than the compiler; for an
+    older one as a binary for exactly this device.
+
+    Parameters
+    ----------
+    ordinal : int
+    compile : callable
+        Is given an architecture and the major version of the driver.
+    load : callable
+        `load_program`, or `Program` for one that nobody shares.
+    """
+    capability, driver = _facts(ordinal)
+    made = compile(_nvrtc.virtual(*capability, driver), driver)
+    try:
+        return made, load(ordinal, made.code)
+    except HalError as exc:
+        if exc.code != _PTX_TOO_NEW or not _nvrtc.target(*capability, driver).startswith("sm_"):
+            raise
+    made = compile(_nvrtc.target(*capability, driver), driver)
+    return made, load(ordinal, made.code)
+
+
 def on_device(kernel: Kernel, ordinal: int) -> Loaded:
     """Return the kernel as a device has it, and bring it there first if needed."""
     loaded = kernel._loaded.get(ordinal)
-    if loaded is None or loaded.era is not _cache.era:
+    if loaded is None or not loaded.program.current:
         loaded = kernel._loaded[ordinal] = _load(kernel, ordinal)
     return loaded
 
 
 def _load(kernel: Kernel, ordinal: int) -> Loaded:
     """Bring a kernel to a device, compiled for it if it is source."""
-    if backend_name() == "host":
-        capability, driver = HOST_CAPABILITY, 0
-    else:
-        facts = device_facts(ordinal)
-        capability = facts["major"], facts["minor"]
-        driver = int(fact(ordinal, "driver")) // 1000  # the major version
-    # PTX, as every driver takes it that is not older than the compiler. A binary
-    # for exactly this device works with an older driver.
-    source = kernel._form == "source"
-    program = kernel._compile(_nvrtc.virtual(*capability, driver) if source else "", driver)
     try:
-        return _function(kernel, ordinal, program)
+        if kernel._form == "source":
+            made, program = load_for(ordinal, kernel._compile)
+        else:
+            made = kernel._compile("", 0)
+            program = load_program(ordinal, made.code)
+        loaded = program.function(made.entry)
     except HalError as exc:
-        if not source or exc.code != _PTX_TOO_NEW or not _nvrtc.target(*capability, driver).startswith("sm_"):
-            raise _explained(exc, kernel, ordinal, capability) from None
-    try:
-        return _function(kernel, ordinal, kernel._compile(_nvrtc.target(*capability, driver), driver))
-    except HalError as exc:
-        raise _explained(exc, kernel, ordinal, capability) from None
+        if exc.operation == "compile":
+            raise
+        raise _explained(exc, kernel, ordinal, _facts(ordinal)[0]) from None
+    _check_parameters(kernel, loaded.sizes)
+    return loaded
 
 
-def _function(kernel: Kernel, ordinal: int, program: _nvrtc.Compiled) -> Loaded:
-    with _cache.lock:
-        era = _cache.era
-        key = ordinal, program.code
-        module = _cache.modules.get(key)
-        if module is None:
-            module = _cache.modules[key] = int(_native.module_load(ordinal, _BINARY + program.code.hex()))
-    function = int(_native.module_function(module, program.entry))
-    _check_parameters(kernel, _native.function_parameters(function))
-    threads, shared = int(_native.function_threads(function)), int(_native.function_shared(function))
-    return Loaded(function, threads, shared, era)
-
-
-def _check_parameters(kernel: Kernel, sizes: str) -> None:
+def _check_parameters(kernel: Kernel, found: Sequence[int] | None) -> None:
     """Compare a kernel's declaration with the parameters of its program, as far as a driver knows them.
 
     Raises
@@ -197,11 +312,8 @@ def _check_parameters(kernel: Kernel, sizes: str) -> None:
     KernelArgumentError
         If they differ in number or in size.
     """
-    if sizes == "?":
-        return
-    found = [int(size) for size in sizes.split()]
     declared = [8 if p.pointer else p.dtype.itemsize for p in kernel.parameters]
-    if found != declared:
+    if found is not None and list(found) != declared:
         raise KernelArgumentError(
             f"kernel {kernel.name} is declared with {_bytes_of(declared)} ({kernel.signature}), and its program "
             f"has {_bytes_of(found)}; correct signature=",
@@ -243,7 +355,7 @@ def _explained(exc: HalError, kernel: Kernel, ordinal: int, capability: tuple[in
 def forget() -> None:
     """Unload the modules (change of backend)."""
     with _cache.lock:
-        modules, _cache.modules, _cache.era = list(_cache.modules.values()), {}, object()
-    for module in modules:
+        programs, _cache.programs, _cache.era = list(_cache.programs.values()), {}, object()
+    for program in programs:
         with contextlib.suppress(HalError):  # the backend may be closed already
-            _native.close(module)
+            program.close()

@@ -21,11 +21,13 @@ from .._compiled import cache_folder
 from .._errors import BackendAbsentError, CompileError, InvalidValueError, NotSupportedError
 
 # Version of the cache's file format.
-_FORMAT = 1
+_FORMAT = 2
 
 # Newest first. The PyPI packages of CUDA 13 share one folder, those of 12 have one each.
 _MAJORS = (13, 12)
 _FOLDERS = ("cu13/lib", "cuda_nvrtc/lib")
+_HEADERS = ("cu13/include", "cuda_runtime/include", "cuda_cccl/include")
+_ROOTS = ("CUDA_PATH", "CUDA_HOME")
 
 # Options that include files whose contents are not part of the source.
 _INCLUDES = re.compile(r"-I|--include-path|-include|--pre-include")
@@ -42,14 +44,42 @@ class Compiled(NamedTuple):
     log: str  #: the compiler's warnings; empty if it comes from the cache
 
 
+class Program(NamedTuple):
+    """A compiled source with any number of kernels."""
+
+    code: bytes  #: PTX that ends with NUL, or a cubin
+    names: dict[str, str]  #: the names in it of the names that were asked for
+    log: str  #: the compiler's warnings; empty if it comes from the cache
+
+
 def compile_source(source: str, name: str, architecture: str, options: Sequence[str] = (), driver: int = 0) -> Compiled:
+    """Compile CUDA C++ for one kernel: a function's name, or an instance of a template, ``"scale<float>"``.
+
+    The parameters and errors are those of `compile_program`.
+    """
+    made = compile_program(source, (name,), architecture, options, driver, title=f"kernel {name}")
+    return Compiled(made.code, made.names[name], architecture, made.log)
+
+
+def compile_program(
+    source: str,
+    names: Sequence[str],
+    architecture: str,
+    options: Sequence[str] = (),
+    driver: int = 0,
+    *,
+    title: str,
+    headers: Sequence[Path] = (),
+    fresh: bool = False,
+) -> Program:
     """Compile CUDA C++, or take the result from the cache.
 
     Parameters
     ----------
     source : str
-    name : str
-        The kernel: a function's name, or an instance of a template, ``"scale<float>"``.
+    names : sequence of str
+        Kernels and variables whose names in the result are wanted, such as
+        instances of templates; what is ``extern "C"`` has the same name there.
     architecture : str
         ``'compute_80'`` for PTX, ``'sm_80'`` for a cubin.
     options : sequence of str
@@ -58,6 +88,12 @@ def compile_source(source: str, name: str, architecture: str, options: Sequence[
     driver : int, default 0
         Major version of the CUDA driver that is to load the result, 0 for any;
         see `library`.
+    title : str
+        What errors call the program.
+    headers : sequence of Path
+        Folders of installed packages whose headers the source includes.
+    fresh : bool, default False
+        Compile in any case, for the compiler's words.
 
     Raises
     ------
@@ -73,13 +109,16 @@ def compile_source(source: str, name: str, architecture: str, options: Sequence[
         given += ("--std=c++17",)
     path = None
     if not any(_INCLUDES.match(option) for option in options):
-        parts = (_FORMAT, version(driver), source, name, given)
+        # An installer writes a package's folder anew when it brings another version.
+        stamps = [(str(folder), folder.stat().st_mtime_ns) for folder in headers]
+        parts = (_FORMAT, version(driver), source, *names, given, stamps)
         key = hashlib.sha256(json.dumps(parts).encode()).hexdigest()
         path = cache_folder() / "kernels" / key[:2] / key
-        found = _load(path, architecture)
+        found = None if fresh else _load(path)
         if found is not None:
             return found
-    made = _compile(source, name, architecture, given, library(driver))
+    given += tuple(f"-I{folder}" for folder in headers)
+    made = _compile(source, names, architecture, given, library(driver), title)
     if path is not None:
         _store(path, made)
     return made
@@ -88,20 +127,20 @@ def compile_source(source: str, name: str, architecture: str, options: Sequence[
 # -- the cache --------------------------------------------------------------
 
 
-def _load(path: Path, architecture: str) -> Compiled | None:
+def _load(path: Path) -> Program | None:
     try:
         head, _, code = path.read_bytes().partition(b"\n")
-        entry, digest = json.loads(head)
+        names, digest = json.loads(head)
     except (OSError, ValueError):
         return None
     if hashlib.sha256(code).hexdigest() != digest:
         return None  # cut short or changed: compile again
-    return Compiled(code, entry, architecture, "")
+    return Program(code, names, "")
 
 
-def _store(path: Path, made: Compiled) -> None:
+def _store(path: Path, made: Program) -> None:
     """Write a result atomically: a concurrent reader finds nothing or all of it."""
-    head = json.dumps([made.entry, hashlib.sha256(made.code).hexdigest()]).encode()
+    head = json.dumps([made.names, hashlib.sha256(made.code).hexdigest()]).encode()
     temporary = ""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -127,20 +166,25 @@ def majors_for(driver: int) -> list[int]:
     return sorted(_MAJORS, key=lambda major: (bool(driver) and major > driver, -major))
 
 
-def _candidates(soname: str) -> Iterator[str]:
-    """Yield what to hand to the loader for a version: the PyPI packages, the system, a toolkit."""
+def _packages() -> Sequence[str]:
+    """Return the folders of NVIDIA's PyPI packages."""
     try:
         spec = importlib.util.find_spec("nvidia")
     except (ImportError, ValueError):
         spec = None
-    for place in (spec.submodule_search_locations or ()) if spec else ():
+    return (spec.submodule_search_locations or ()) if spec else ()
+
+
+def _candidates(soname: str) -> Iterator[str]:
+    """Yield what to hand to the loader for a version: the PyPI packages, the system, a toolkit."""
+    for place in _packages():
         for folder in _FOLDERS:
             # By its path it finds its builtins, which lie beside it.
             path = Path(place, folder, soname)
             if path.exists():
                 yield str(path)
     yield soname
-    for variable in ("CUDA_PATH", "CUDA_HOME"):
+    for variable in _ROOTS:
         root = os.environ.get(variable)
         for folder in ("lib64", "lib") if root else ():
             yield str(Path(root or "", folder, soname))
@@ -174,6 +218,14 @@ def library(driver: int = 0) -> Any:
         f"NVRTC, which compiles CUDA sources, is not installed; say pip install 'halstream[cuda]' ({reasons[0]})",
         operation="compile",
     )
+
+
+def toolkit_headers() -> list[Path]:
+    """Return the folders of CUDA's own headers: of the PyPI packages, or of a toolkit."""
+    places = [Path(place) for place in _packages()]
+    folders = [place / folder for place in places for folder in _HEADERS]
+    folders += [Path(root, "include") for variable in _ROOTS if (root := os.environ.get(variable))]
+    return [folder for folder in folders if folder.is_dir()]
 
 
 def _check(nvrtc: Any, status: int, doing: str) -> None:
@@ -229,17 +281,19 @@ def virtual(major: int, minor: int, driver: int = 0) -> str:
     return f"compute_{older[-1]}"
 
 
-def _compile(source: str, name: str, architecture: str, options: Sequence[str], nvrtc: Any) -> Compiled:
+def _compile(
+    source: str, names: Sequence[str], architecture: str, options: Sequence[str], nvrtc: Any, title: str
+) -> Program:
     program = ctypes.c_void_p()
-    if "\0" in source or "\0" in name:
+    if "\0" in source or any("\0" in name for name in names):
         raise InvalidValueError("a CUDA source and a kernel's name have no NUL characters")
-    title = re.sub(r"\W", "_", name).encode()
+    file = re.sub(r"\W", "_", title.partition(" ")[2]).encode()
     text = source.encode()
-    made = nvrtc.nvrtcCreateProgram(ctypes.byref(program), text, title + b".cu", 0, None, None)
-    _check(nvrtc, made, f"compile kernel {name}")
+    made = nvrtc.nvrtcCreateProgram(ctypes.byref(program), text, file + b".cu", 0, None, None)
+    _check(nvrtc, made, f"compile {title}")
     try:
-        expression = name.encode()
-        _check(nvrtc, nvrtc.nvrtcAddNameExpression(program, expression), f"compile kernel {name}")
+        for name in names:
+            _check(nvrtc, nvrtc.nvrtcAddNameExpression(program, name.encode()), f"compile {title}")
         words = [option.encode() for option in options]
         status = nvrtc.nvrtcCompileProgram(program, len(words), (ctypes.c_char_p * len(words))(*words))
         log = _text(nvrtc, program, "ProgramLog").rstrip(b"\0").decode(errors="replace").strip()
@@ -247,16 +301,18 @@ def _compile(source: str, name: str, architecture: str, options: Sequence[str], 
             reason = nvrtc.nvrtcGetErrorString(status).decode()
             what = "does not compile" if status == _COMPILATION else f"cannot be compiled: {reason}"
             raise CompileError(
-                f"kernel {name} {what} for {architecture}\n{log}",
+                f"{title} {what} for {architecture}\n{log}",
                 code=status,
                 operation="compile",
                 log=log,
             )
-        lowered = ctypes.c_char_p()
-        found = nvrtc.nvrtcGetLoweredName(program, expression, ctypes.byref(lowered))
-        _check(nvrtc, found, f"name of kernel {name}")
+        lowered = {}
+        for name in names:
+            found = ctypes.c_char_p()
+            _check(nvrtc, nvrtc.nvrtcGetLoweredName(program, name.encode(), ctypes.byref(found)), f"name of {name}")
+            lowered[name] = (found.value or b"").decode()
         code = _text(nvrtc, program, "CUBIN" if architecture.startswith("sm_") else "PTX")
-        return Compiled(code, (lowered.value or b"").decode(), architecture, log)
+        return Program(code, lowered, log)
     finally:
         nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
 
