@@ -53,7 +53,7 @@ _HINTS: Mapping[str, str] = MappingProxyType(
         "`import halstream.paddle.plugin` before it imports paddle",
         "mindspore": "halstream.mindspore has mindspore's streams, events, devices and memory, and a few operations on "
         "tensors",
-        "cupy": "halstream.cupy has cupy's streams, events, devices and memory, and a few functions of arrays",
+        "cupy": "halstream.cupy has cupy's streams, events, devices and memory, kernels, and a few functions of arrays",
         "cupyx": "halstream.cupyx has cupyx's pinned memory and cupyx.profiler",
         "acl": "halstream.acl has pyACL's runtime (acl.rt), acl.util and captures (acl.mdl): no models, operators or "
         "media",

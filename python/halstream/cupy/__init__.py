@@ -1,8 +1,8 @@
 """cupy (14.2.0): its stream layer, over any device of the runtime.
 
 ``from halstream.cupy import cuda`` stands for ``from cupy import cuda``. Of the
-arrays there is what programs about streams use. Names of the package that are not
-built yet, above all kernels, raise when they are used.
+arrays there is what programs about streams use, and there are kernels. Names of the
+package that are not built yet raise when they are used.
 """
 
 from __future__ import annotations
@@ -35,8 +35,11 @@ if TYPE_CHECKING:
         zeros_like,
     )
     from ._ndarray import ndarray
+    from ._raw import RawKernel, RawModule
 
 __all__ = [
+    "RawKernel",
+    "RawModule",
     "arange",
     "array",
     "asanyarray",
@@ -75,9 +78,10 @@ def __getattr__(name: str) -> Any:
     if name in FROM_NUMPY:
         found = _from_numpy(name)
     elif name in __all__:
-        from . import _creation, _ndarray
+        from . import _creation, _ndarray, _raw
 
-        found = getattr(_ndarray if name == "ndarray" else _creation, name)
+        modules = {"RawKernel": _raw, "RawModule": _raw, "ndarray": _ndarray}
+        found = getattr(modules.get(name, _creation), name)
     else:
         return _not_built(name)
     globals()[name] = found

@@ -1,14 +1,16 @@
-"""cupy.cuda (cupy 14.2.0): streams, events, devices, memory; kernels are not built yet."""
+"""cupy.cuda (cupy 14.2.0): streams, events, devices, memory, functions of kernels."""
 
 from __future__ import annotations
 
 import contextlib
+import importlib
 import warnings
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..._errors import HalError
 from . import (
+    compiler,
     device,
     driver,
     graph,
@@ -52,12 +54,17 @@ from .pinned_memory import (
 )
 from .stream import Event, ExternalStream, Stream, get_current_stream, get_elapsed_time
 
+if TYPE_CHECKING:
+    from . import function
+    from .function import Function, Module
+
 __all__ = [
     "BaseMemory",
     "CFunctionAllocator",
     "Device",
     "Event",
     "ExternalStream",
+    "Function",
     "Graph",
     "ManagedMemory",
     "Memory",
@@ -66,6 +73,7 @@ __all__ = [
     "MemoryHook",
     "MemoryPointer",
     "MemoryPool",
+    "Module",
     "PinnedMemory",
     "PinnedMemoryPointer",
     "PinnedMemoryPool",
@@ -74,8 +82,10 @@ __all__ = [
     "UnownedMemory",
     "alloc",
     "alloc_pinned_memory",
+    "compiler",
     "device",
     "driver",
+    "function",
     "get_allocator",
     "get_current_stream",
     "get_device_id",
@@ -124,4 +134,17 @@ def profile() -> Iterator[None]:
         profiler.stop()
 
 
-__getattr__: Callable[[str], Any] = _not_built(__name__)
+_getattr: Callable[[str], Any] = _not_built(__name__)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in ("Function", "Module", "function"):
+        return _getattr(name)
+    # Kernels load NumPy, which programs of streams and memory alone need not.
+    module = importlib.import_module(".function", __name__)
+    found = globals()[name] = module if name == "function" else getattr(module, name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,13 +1,14 @@
-"""cupy.cuda.driver (cupy 14.2.0): its exception and version; contexts and kernels are not built yet."""
+"""cupy.cuda.driver (cupy 14.2.0): its exception and version; contexts and functions of kernels are not built yet."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
+from ..._errors import HalError
 from ._errors import c_int
 from ._errors import not_built as _not_built
-from ._status import STATUSES
+from ._status import STATUS_OF_KIND, STATUSES
 
 __all__ = ["CUDADriverError", "check_status", "get_build_version"]
 
@@ -42,7 +43,12 @@ def _name(status: int) -> str:
 
 
 class CUDADriverError(RuntimeError):
-    """cupy.cuda.driver.CUDADriverError (14.2.0)."""
+    """cupy.cuda.driver.CUDADriverError (14.2.0).
+
+    Difference: the core's own words follow in brackets and are in `detail`.
+    """
+
+    detail = ""
 
     def __init__(self, status: int) -> None:
         self.status: int = c_int(status)
@@ -51,7 +57,24 @@ class CUDADriverError(RuntimeError):
         super().__init__(f"{_name(self.status) if known else text}: {text}")
 
     def __reduce__(self) -> Any:
-        return type(self), (self.status,)
+        return _driver_error_again, (self.status, self.detail)
+
+
+def _driver_error_again(status: int, detail: str) -> CUDADriverError:
+    return driver_error(status, detail) if detail else CUDADriverError(status)
+
+
+def driver_error(failed: HalError | int, detail: str = "") -> CUDADriverError:
+    """Return the driver's error for a failure of the core, whose words follow in brackets, or for a status."""
+    if isinstance(failed, HalError):
+        kind = 1 if failed.kind == "kernel_argument" else STATUS_OF_KIND.get(failed.kind, 999)
+        made = CUDADriverError(failed.code if failed.code and failed.code in STATUSES else kind)
+        detail = str(failed)
+    else:
+        made = CUDADriverError(failed)
+    made.detail = detail
+    made.args = (f"{made} ({detail})",)
+    return made
 
 
 def get_build_version() -> int:

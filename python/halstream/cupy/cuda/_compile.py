@@ -1,0 +1,119 @@
+"""CUDA C++ becomes a program by NVRTC, which needs no GPU.
+
+Results are kept in the folder HALSTREAM_CACHE_DIR, as those of `halstream.Kernel` are.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ..._errors import CompileError
+from ..._kernel import _launch, _nvrtc
+from ._errors import unsupported
+from .compiler import CompileException
+
+__all__ = ["check_backend", "cupy_headers", "load"]
+
+# As cupy compiles everything.
+_OPTIONS = ("-ftz=true", "--device-as-default-execution-space")
+
+
+def cupy_headers() -> Path | None:
+    """Return the folder of cupy's own headers, None if cupy's wheel is not installed."""
+    try:
+        spec = importlib.util.find_spec("cupy")
+    except (ImportError, ValueError):
+        return None
+    for place in (spec.submodule_search_locations or ()) if spec else ():
+        if (folder := Path(place, "_core", "include")).is_dir():
+            return folder
+    return None
+
+
+def check_backend(backend: str, jitify: Any) -> None:
+    """Refuse what compiles by something else than NVRTC.
+
+    Raises
+    ------
+    CUDARuntimeError
+        Of the kind "not supported", with what to do.
+    ValueError
+        If there is no such backend.
+    """
+    if backend == "nvcc":
+        raise unsupported(
+            "backend='nvcc' runs a compiler of the CUDA toolkit, which is not built; leave the backend out, or "
+            "compile to PTX by `nvcc -ptx -arch=compute_80` and give RawModule(path=...)"
+        )
+    if backend != "nvrtc":
+        raise ValueError(f"Invalid backend {backend}")
+    if jitify:
+        raise unsupported(
+            "jitify=True is not built: leave it out, and give the folders of headers by options=('-I...',)"
+        )
+
+
+def load(
+    source: str,
+    ordinal: int,
+    options: tuple[str, ...] = (),
+    *,
+    title: str,
+    names: Sequence[str] = (),
+    shared: bool = False,
+    log_stream: Any = None,
+) -> tuple[_launch.Program, dict[str, str]]:
+    """Compile a source and load it on a device; return the program, and its names of the names that were given.
+
+    Parameters
+    ----------
+    source : str
+    ordinal : int
+        Of the device.
+    options : tuple of str
+        Further options of NVRTC.
+    title : str
+        What errors call the program.
+    names : sequence of str
+        Kernels and variables of C++ whose names in the program are wanted.
+    shared : bool, default False
+        One program for all who have the same source.
+    log_stream : file, optional
+        Is given the compiler's words; it compiles in any case then.
+
+    Raises
+    ------
+    CompileException
+        If the source has errors.
+    BackendAbsentError
+        If NVRTC is not installed.
+    """
+    headers = []
+    if "#include" in source or "# include" in source:
+        ours = cupy_headers()
+        headers = [*_nvrtc.toolkit_headers(), *((ours,) if ours else ())]
+
+    def compile(architecture: str, driver: int) -> _nvrtc.Program:
+        return _nvrtc.compile_program(
+            source,
+            names,
+            architecture,
+            (*options, *_OPTIONS),
+            driver,
+            title=title,
+            headers=headers,
+            fresh=log_stream is not None,
+        )
+
+    try:
+        made, program = _launch.load_for(ordinal, compile, _launch.load_program if shared else _launch.Program)
+    except CompileError as exc:
+        if log_stream is not None:
+            log_stream.write(exc.log)
+        raise CompileException(exc.log or str(exc), source, title, options) from exc
+    if log_stream is not None:
+        log_stream.write(made.log)
+    return program, made.names
