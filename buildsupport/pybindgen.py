@@ -141,7 +141,7 @@ static PyObject *own_launch(PyObject *self, PyObject *const *v, Py_ssize_t n)
         return NULL;
     if (size_bytes != LAUNCH_NUMBERS * (Py_ssize_t)sizeof(uint32_t) || cell_bytes != count * LAUNCH_CELL)
         return PyErr_Format(PyExc_ValueError,
-                            "%zd bytes are no size of a launch, or %zd bytes are not those of %zd arguments",
+                            "%zd bytes are no size of a launch, or %zd bytes are not those of %zd cells",
                             size_bytes, cell_bytes, count);
     uint32_t numbers[LAUNCH_NUMBERS];
     memcpy(numbers, size, sizeof numbers);

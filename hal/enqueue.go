@@ -949,7 +949,7 @@ func (s *Stream) endAccesses(blocks []*Block, err error) {
 // # Errors
 //   - [ErrInvalidValue]: a dimension is 0, a block has more threads or shared memory
 //     than the function can have, clusters do not divide the grid, or the arguments
-//     are not as many as the parameters, driver.Cell bytes each.
+//     are not as many and as large as the parameters (driver.Cells).
 //   - [ErrWrongDevice]: f belongs to another device than s.
 //   - [ErrNotSupported], [ErrClosed], [ErrWrongContext], [ErrNoContext], [ErrInHostFunction].
 //   - The error of the device for a launch that cannot run.
@@ -1041,8 +1041,8 @@ func (s *Stream) checkLaunch(t *Thread, f *Function, spec *LaunchSpec) (driver.V
 	return l, spec.check(f)
 }
 
-// LaunchPacked is Launch for a caller that packs arrays with their sizes: modes has a letter for each argument. It is '-'
-// for a value. For an array, whose argument is its address and then its size, it says whether the kernel reads (r), writes
+// LaunchPacked is Launch for a caller that packs arrays with their sizes: modes has a letter for each cell of the arguments.
+// It is '-' for a value. For an array, whose argument is its address and then its size, it says whether the kernel reads (r), writes
 // (w) or does both (b); a capital letter says that the caller has looked where the memory is. LaunchPacked reports false,
 // and nothing is enqueued, if other memory is not where s can use it: the caller knows better how to say so.
 //

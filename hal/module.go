@@ -193,7 +193,7 @@ type LaunchSpec struct {
 	Cluster [3]uint32
 	// Shared is the size of the dynamic shared memory of a block in bytes.
 	Shared uint32
-	// Args are the arguments, each at the start of driver.Cell bytes. They are
+	// Args are the arguments one after the other, each at the start of its cells (driver.Cells). They are
 	// taken within the call.
 	Args []byte
 	// Cooperative launches run all blocks at once or fail.
@@ -219,19 +219,45 @@ func (spec *LaunchSpec) check(f *Function) error {
 		return driver.Errorf(driver.InvalidValue, op, "blocks of %v have %d threads, and %s runs at most %d",
 			spec.Block, threads, f.name, most)
 	}
-	if len(spec.Args)%driver.Cell != 0 {
-		return driver.Errorf(driver.InvalidValue, op,
-			"the arguments are %d bytes, and each takes %d", len(spec.Args), driver.Cell)
-	}
-	if sizes := f.d.Parameters(); sizes != nil && len(spec.Args)/driver.Cell != len(sizes) {
-		return driver.Errorf(driver.InvalidValue, op, "%s takes %d arguments, not %d",
-			f.name, len(sizes), len(spec.Args)/driver.Cell)
+	if err := spec.checkArgs(f); err != nil {
+		return err
 	}
 	if most := f.d.Shared(); uint64(spec.Shared) > uint64(most) {
 		return driver.Errorf(driver.InvalidValue, op, "%d bytes of dynamic shared memory are more than the %d "+
 			"that a block of %s may have on device %d", spec.Shared, most, f.name, f.module.dev.ordinal)
 	}
 	return spec.checkCluster()
+}
+
+// checkArgs rejects arguments that are not as many, or as large, as the parameters of f.
+func (spec *LaunchSpec) checkArgs(f *Function) error {
+	const op = "launch"
+	if len(spec.Args)%driver.Cell != 0 {
+		return driver.Errorf(driver.InvalidValue, op, "the arguments are %d bytes, which is no multiple of %d",
+			len(spec.Args), driver.Cell)
+	}
+	sizes := f.d.Parameters()
+	if sizes == nil {
+		return nil
+	}
+	given, cells, large := len(spec.Args)/driver.Cell, 0, -1
+	for i, size := range sizes {
+		cells += driver.Cells(size)
+		if size > driver.Cell {
+			large = i
+		}
+	}
+	switch {
+	case large >= 0 && !f.Simulated():
+		return driver.Errorf(driver.NotSupported, op, "parameter %d of %s has %d bytes, and a launch on this device passes %d at most; "+
+			"give the kernel a pointer to it", large+1, f.name, sizes[large], driver.Cell)
+	case given == cells:
+		return nil
+	case large < 0:
+		return driver.Errorf(driver.InvalidValue, op, "%s takes %d arguments, not %d", f.name, len(sizes), given)
+	}
+	return driver.Errorf(driver.InvalidValue, op, "%s takes arguments of %v bytes, %d in all with each at a multiple of %d, not %d",
+		f.name, sizes, cells*driver.Cell, driver.Cell, len(spec.Args))
 }
 
 // of returns the launch of a function as backends take it.
@@ -264,7 +290,7 @@ func count(yes bool) int {
 	return 0
 }
 
-// packed returns the range that the argument of a number is, and the small letter for what the kernel does there: '-' for
+// packed returns the range that a cell of arguments is, and the small letter for what the kernel does there: '-' for
 // none.
 func packed(args []byte, modes string, i int) (r Range, mode byte) {
 	if modes[i] == '-' {

@@ -12,7 +12,7 @@ typedef struct halstream_block {
 } halstream_block;
 
 /* A launch of a kernel. The size is eleven numbers: grid, block, bytes of shared memory, whether all blocks run at
- * once, and the blocks of a cluster. Of each of the arguments there are a letter and 16 bytes. */
+ * once, and the blocks of a cluster. Of each cell of the arguments there are a letter and 16 bytes. */
 typedef struct halstream_launch {
     const uint32_t *size;
     const char *modes;

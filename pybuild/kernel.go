@@ -133,7 +133,7 @@ func ModuleGlobal(module int64, name string) (memory string, err error) {
 // StreamLaunch enqueues a run of a function and returns 0; 1, and nothing is
 // enqueued, if an argument's memory is not where the stream can use it: the caller
 // knows better how to say so. launch is the address of a halstream_launch (calls.h), which
-// has a letter for each argument, '-' for a value; the others are an address and, in the
+// has a letter for each cell of the arguments, '-' for a value; the others are an address and, in the
 // second half, the bytes behind it that the kernel reads (r), writes (w) or both (b).
 // A capital letter says that the caller has looked where the memory is.
 func StreamLaunch(id, functionID, launch int64) (misplaced int64, err error) {

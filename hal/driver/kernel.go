@@ -40,8 +40,12 @@ type Attributes struct {
 	PTXVersion, BinaryVersion int
 }
 
-// Cell is how many bytes each argument of a Launch takes.
+// Cell is the unit in which arguments of a Launch are placed: each takes as many cells as its size
+// needs, and one at least.
 const Cell = 16
+
+// Cells returns how many cells an argument of a size takes.
+func Cells(size int) int { return max(1, (size+Cell-1)/Cell) }
 
 // Launch describes a launch of a function.
 type Launch struct {
@@ -52,7 +56,7 @@ type Launch struct {
 	Cluster [3]uint32
 	// Shared is the bytes of dynamic shared memory.
 	Shared uint32
-	// Args are the arguments' values, each at the start of a Cell.
+	// Args are the arguments' values one after the other, each at the start of its cells.
 	Args []byte
 	// Cooperative launches run all blocks at once or fail.
 	Cooperative bool

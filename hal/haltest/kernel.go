@@ -211,6 +211,37 @@ var kernelCases = []testCase{
 		k.Sync(s)
 		require.EqualValues(k, 0x05060708, words(k.Read(b))[0])
 	}},
+	{"K1_a_struct_is_passed_by_value", Kernels | Memory, func(k *Kit) {
+		s := k.Stream(ordinary)
+		f := loadFunction(k, loadModule(k, 0, ptxBox), "box_u32")
+		b := k.Alloc(0, 40)
+		spec := line(10)
+		spec.Args = make([]byte, (1+3+1)*driver.Cell)
+		binary.LittleEndian.PutUint32(spec.Args, 100)
+		for i := range 10 {
+			binary.LittleEndian.PutUint32(spec.Args[driver.Cell+4*i:], uint32(i*i))
+		}
+		binary.LittleEndian.PutUint64(spec.Args[4*driver.Cell:], b.Start)
+		if _, known := f.Parameters(); !known {
+			return // nobody can tell
+		}
+		if !f.Simulated() {
+			require.ErrorIs(k, s.Launch(k.Me, f, spec, nil, whole(b)), hal.ErrNotSupported)
+			return
+		}
+		require.NoError(k, s.Launch(k.Me, f, spec, nil, whole(b)))
+		k.Sync(s)
+		for i, v := range words(k.Read(b)) {
+			require.EqualValues(k, 100+i*i, v)
+		}
+		for _, n := range []int{0, 3, 4, 6} {
+			wrong := spec
+			wrong.Args = make([]byte, n*driver.Cell)
+			err := s.Launch(k.Me, f, wrong, nil, nil)
+			require.ErrorIs(k, err, hal.ErrInvalidValue)
+			require.ErrorContains(k, err, "box_u32 takes arguments of [4 40 8] bytes")
+		}
+	}},
 	{"K1_a_captured_launch_runs_when_its_graph_is_launched", Kernels | Graphs | Memory, func(k *Kit) {
 		s := k.Stream(ordinary)
 		m := loadModule(k, 0, ptxFill)

@@ -45,6 +45,36 @@ FILL_END:
 .func nothing() { ret; }
 `
 
+	// ptxBox: element i of x becomes v plus the word i of the box of 40 bytes, for i below 10.
+	ptxBox = ptxHead + `
+.visible .entry box_u32(
+	.param .u32 box_v,
+	.param .align 8 .b8 box_box[40],
+	.param .u64 box_x
+)
+{
+	.reg .pred %p<2>;
+	.reg .b32 %r<5>;
+	.reg .b64 %d<8>;
+
+	ld.param.u32 %r1, [box_v];
+	ld.param.u64 %d1, [box_x];
+	mov.u32 %r2, %tid.x;
+	setp.ge.u32 %p1, %r2, 10;
+	@%p1 bra BOX_END;
+	mul.wide.u32 %d2, %r2, 4;
+	mov.b64 %d3, box_box;
+	add.u64 %d4, %d3, %d2;
+	ld.param.u32 %r3, [%d4];
+	add.u32 %r4, %r3, %r1;
+	cvta.to.global.u64 %d5, %d1;
+	add.u64 %d6, %d5, %d2;
+	st.global.u32 [%d6], %r4;
+BOX_END:
+	ret;
+}
+`
+
 	// ptxAdd: out = a + b, n numbers each.
 	ptxAdd = ptxHead + `
 .visible .entry add_f32(

@@ -146,12 +146,10 @@ func (k *kernel) Prepare(l driver.Launch, memory []driver.Extent) (driver.Prepar
 		return nil, driver.Errorf(driver.NotSupported, op, "the host device has no clusters of blocks: it is one of capability 8.0")
 	}
 	params := make([]byte, k.k.ParamBytes())
-	for i, p := range k.k.Params() {
-		if p.Size > driver.Cell {
-			return nil, driver.Errorf(driver.NotSupported, op, "parameter %d of %s has %d bytes, and a launch passes %d at most; "+
-				"give the kernel a pointer to it", i+1, k.k.Name(), p.Size, driver.Cell)
-		}
-		copy(params[p.Offset:p.Offset+p.Size], l.Args[i*driver.Cell:])
+	cell := 0
+	for _, p := range k.k.Params() {
+		copy(params[p.Offset:p.Offset+p.Size], l.Args[cell*driver.Cell:])
+		cell += driver.Cells(p.Size)
 	}
 	ranges := make([]ptx.Range, 0, len(memory))
 	k.p.mu.Lock()

@@ -294,6 +294,8 @@ def test_a_dialects_stream_raises_its_own_error(kernel: hs.Kernel) -> None:
         ("void x", "void is only for pointers"),
         ("in object *x", "no numeric dtype"),
         ("in what32 *x", "no numeric dtype"),
+        ("bytes4097 a", "of 4096 bytes at most"),
+        ("in bytes8 *a", "passed by value"),
         ("float32 a,, int32 b", "parameter 2, '', cannot be read"),
     ],
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 from collections.abc import Callable
 from typing import Any
 
@@ -72,10 +74,70 @@ COUNT = """
 """
 
 
+# x[i] = v + the word i of the box, which the kernel is given by value.
+BOX = """
+.version 7.0
+.target sm_80
+.address_size 64
+.visible .entry box(.param .u32 v, .param .align 8 .b8 box[40], .param .u64 x)
+{
+    .reg .b32 %r<5>;
+    .reg .b64 %d<8>;
+    ld.param.u32 %r1, [v];
+    ld.param.u64 %d1, [x];
+    mov.u32 %r2, %tid.x;
+    mul.wide.u32 %d2, %r2, 4;
+    mov.b64 %d3, box;
+    add.u64 %d4, %d3, %d2;
+    ld.param.u32 %r3, [%d4];
+    add.u32 %r4, %r3, %r1;
+    add.u64 %d5, %d1, %d2;
+    st.global.u32 [%d5], %r4;
+    ret;
+}
+"""
+
+
 def scale_kernel() -> hs.Kernel:
     return hs.Kernel(
         SCALE, name="scale", signature="inout float32 *y, in float32 *x, float32 factor, uint32 first, uint32 n"
     )
+
+
+class Box(ctypes.Structure):
+    _fields_ = (("a", ctypes.c_uint32 * 4), ("b", ctypes.c_uint32 * 6))
+
+
+STRUCTS = [
+    bytes(range(40)),
+    bytearray(range(40)),
+    Box.from_buffer_copy(bytes(range(40))),
+    np.frombuffer(bytes(range(40)), [("a", "<u4", 4), ("b", "<u8", 3)])[0],
+]
+
+
+@pytest.mark.parametrize("box", STRUCTS, ids=lambda box: type(box).__name__)
+@pytest.mark.parametrize("checked", [False, True])
+def test_K1_a_struct_is_passed_by_value(box: Any, checked: bool) -> None:
+    kernel = hs.Kernel(BOX, name="box", signature="uint32 v, bytes40 box, out uint32 *x")
+    x, s = hs.zeros(10, np.uint32), hs.Stream()
+    with hs.sanitize(on="collect") if checked else contextlib.nullcontext():
+        for _ in range(2):  # the second one takes the short way
+            s.launch(kernel, 1, 10, 7, box, x)
+        result = x.numpy(s)
+    np.testing.assert_array_equal(result, np.frombuffer(bytes(range(40)), np.uint32) + 7)
+
+
+def test_K2_a_struct_of_another_size_is_refused_by_name() -> None:
+    kernel = hs.Kernel(BOX, name="box", signature="uint32 v, bytes40 box, out uint32 *x")
+    x, s = hs.zeros(10, np.uint32), hs.Stream()
+    with pytest.raises(hs.KernelArgumentError, match=r"argument 2 \(bytes40 box\): it takes 40 bytes, not 39"):
+        s.launch(kernel, 1, 10, 7, bytes(39), x)
+    with pytest.raises(hs.KernelArgumentError, match=r"argument 2 \(bytes40 box\): it takes bytes, .* not float"):
+        s.launch(kernel, 1, 10, 7, 1.5, x)
+    other = hs.Kernel(BOX, name="box", signature="uint32 v, bytes44 box, out uint32 *x")
+    with pytest.raises(hs.KernelArgumentError, match=r"declared with 3 parameters of 4, 44, 8 bytes .* 4, 40, 8 bytes"):
+        s.launch(other, 1, 10, 7, bytes(44), x)
 
 
 def test_K3_a_kernel_runs_under_every_schedule() -> None:

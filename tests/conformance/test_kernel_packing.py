@@ -39,6 +39,15 @@ def test_a_scalar_is_packed_as_the_general_path_packs_it_or_not_at_all(dtype: st
     assert taken > 1 or dtype.startswith("complex")
 
 
+@pytest.mark.parametrize("size", [1, 16, 17, 40])
+def test_a_struct_is_packed_as_the_general_path_packs_it(size: int) -> None:
+    kernel, value = hs.Kernel(host=print, signature=f"bytes{size} a"), bytes(range(size))
+    packed = kernel._packer.pack((value,))
+    assert packed == _launch._cell(kernel, 0, scalar(kernel.parameters[0], value))
+    assert packed == value + bytes(-size % 16) and len(kernel._packer.modes) == len(packed) // 16
+    assert kernel._packer.pack((value[1:],)) is None and kernel._packer.pack((bytearray(value),)) is None
+
+
 @pytest.mark.parametrize("dtype", TYPES)
 def test_other_values_are_left_to_the_general_path(dtype: str) -> None:
     parameters = parse(f"{dtype} a")

@@ -55,6 +55,9 @@ class Kernel:
         The parameters: ``'float32 a, in float32 *x, inout float32 *y, uint32 n'``.
         Types are NumPy's names. A pointer says whether the kernel reads
         (``in``), writes (``out``) or does both; ``void *`` takes every dtype.
+        ``bytes24 box`` is a struct of 24 bytes that is passed by value: its
+        argument is bytes or an object with a buffer of that size, such as a
+        NumPy scalar of a structured dtype or a ``ctypes.Structure``.
     options : sequence of str
         Further options for NVRTC.
 

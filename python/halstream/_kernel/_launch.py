@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from .. import _memory, _native
 from .._core import _hostfunc
 from .._core._interop import backend_name, device_facts, fact
-from .._errors import CompileError, HalError, KernelArgumentError
+from .._errors import CompileError, HalError, KernelArgumentError, NotSupportedError
 from .._runtime import Owner
 from . import _nvrtc
 from ._packing import CELL, Shape
@@ -205,7 +205,7 @@ def enqueue(
 
 
 def _cell(kernel: Kernel, number: int, value: Any) -> bytes:
-    """Return an argument in the bytes that a device expects, filled up to a cell.
+    """Return an argument in the bytes that a device expects, filled up to cells.
 
     For an address the extension reads the bytes that are there.
     """
@@ -219,8 +219,8 @@ def _cell(kernel: Kernel, number: int, value: Any) -> bytes:
             f"devices have no type {dtype}",
             operation="launch",
         )
-    cell: bytes = value.astype(dtype.newbyteorder("<")).tobytes()
-    return cell.ljust(CELL, b"\0")
+    cell: bytes = value.tobytes() if dtype.kind == "V" else value.astype(dtype.newbyteorder("<")).tobytes()
+    return cell + bytes(-len(cell) % CELL)
 
 
 # -- programs -----------------------------------------------------------------
@@ -311,8 +311,16 @@ def _check_parameters(kernel: Kernel, found: Sequence[int] | None) -> None:
     ------
     KernelArgumentError
         If they differ in number or in size.
+    NotSupportedError
+        If the driver does not say, and a parameter is larger than one cell.
     """
     declared = [8 if p.pointer else p.dtype.itemsize for p in kernel.parameters]
+    if found is None and max(declared, default=0) > CELL:
+        raise NotSupportedError(
+            f"kernel {kernel.name}: a struct of more than {CELL} bytes is not passed by value on this device "
+            f"({kernel.signature}); give the kernel a pointer to it",
+            operation="launch",
+        )
     if found is not None and list(found) != declared:
         raise KernelArgumentError(
             f"kernel {kernel.name} is declared with {_bytes_of(declared)} ({kernel.signature}), and its program "

@@ -16,7 +16,7 @@ from ._signature import Parameter
 
 __all__ = ["CELL", "Packer", "Shape", "shape_of"]
 
-#: Bytes that each argument takes; the same number is `Cell` of hal/driver.
+#: Each argument takes a multiple of so many bytes; the same number is `Cell` of hal/driver.
 CELL = 16
 
 # What a device is given of each scalar type, as `struct` calls it.
@@ -165,16 +165,16 @@ class Packer:
     Attributes
     ----------
     modes : bytes
-        A letter for each parameter: ``'-'`` for a scalar; ``'r'``, ``'w'`` or
+        A letter for each `CELL` of the arguments: ``'-'`` for a scalar or a struct; ``'r'``, ``'w'`` or
         ``'b'`` for a pointer, whose memory is read, written or both.
     pack : callable
-        Returns a tuple of arguments in `CELL` bytes each;
+        Returns the arguments, each filled up to cells;
         None if one is unusual. Of an array that is its address and its size.
         Whether a device can use the memory there is not checked.
     """
 
     def __init__(self, parameters: Sequence[Parameter]) -> None:
-        self.modes = "".join(_MODES[p.direction] for p in parameters).encode()
+        self.modes = "".join(_MODES[p.direction] * (1 if p.pointer else _cells(p)) for p in parameters).encode()
         formats = [_format(p) for p in parameters]
         # With a type that struct does not have, which is rare, nothing is usual.
         self.pack: Callable[[tuple[Any, ...]], bytes | None] = (
@@ -227,6 +227,17 @@ _SCALAR = """
 """
 
 
+_STRUCT = """
+    if type(a{i}) is not bytes or len(a{i}) != {size}:
+        return None
+"""
+
+
+def _cells(p: Parameter) -> int:
+    """Return how many cells a value takes."""
+    return -(-int(p.dtype.itemsize) // CELL)
+
+
 def _compiled(parameters: Sequence[Parameter], join: Callable[..., bytes]) -> Callable[[tuple[Any, ...]], bytes | None]:
     """Write the function of `Packer.pack` for a signature."""
     env: dict[str, Any] = {"Array": Array, "join": join, "error": struct.error, "other": _other_array}
@@ -236,6 +247,10 @@ def _compiled(parameters: Sequence[Parameter], join: Callable[..., bytes]) -> Ca
             env[f"t{i}"] = p.dtype
             checks += _POINTER.format(i=i, written=p.direction in ("out", "inout"))
             fields += [f"p{i}", f"n{i}"]
+            continue
+        if p.struct:
+            checks += _STRUCT.format(i=i, size=p.dtype.itemsize)
+            fields.append(f"a{i}")
             continue
         env[f"t{i}"] = p.dtype.type
         least, most, other = _limits(p)
@@ -271,5 +286,5 @@ def _other_array(value: Any, dtype: Any, written: bool) -> tuple[int, int] | Non
 def _format(p: Parameter) -> str:
     if p.pointer:
         return "QQ"
-    letter = _FORMATS.get(p.dtype.name)
-    return f"{letter}{CELL - p.dtype.itemsize}x" if letter else ""
+    letter = f"{p.dtype.itemsize}s" if p.struct else _FORMATS.get(p.dtype.name)
+    return f"{letter}{_cells(p) * CELL - p.dtype.itemsize}x" if letter else ""

@@ -14,6 +14,9 @@ from .._errors import InvalidValueError, KernelArgumentError
 _DECLARATION = re.compile(
     r"(?:(?P<direction>in|out|inout)\s+)?(?P<dtype>[a-z]+\d*)\s*(?P<pointer>\*?)\s*(?P<name>[A-Za-z_]\w*)?"
 )
+_BYTES = re.compile(r"bytes([1-9]\d{0,8})")
+#: Bytes that a parameter may have: CUDA's limit for all parameters of a kernel together.
+_BYTES_MOST = 4096
 # C and NumPy mean different types by these.
 _AMBIGUOUS = {"int", "long", "float", "double", "char", "short", "unsigned", "uint"}
 
@@ -22,7 +25,7 @@ class Parameter(NamedTuple):
     """One parameter of a kernel."""
 
     name: str
-    dtype: Any  #: numpy.dtype; None for ``void *``
+    dtype: Any  #: numpy.dtype; of kind 'V' for the bytes of a struct; None for ``void *``
     direction: str  #: 'in', 'out' or 'inout' for pointers, '' for scalars
 
     @property
@@ -30,8 +33,15 @@ class Parameter(NamedTuple):
         """True if it is given an array."""
         return self.direction != ""
 
+    @property
+    def struct(self) -> bool:
+        """True if it is given the bytes of a struct."""
+        return self.dtype is not None and self.dtype.kind == "V"
+
     def __str__(self) -> str:
         kind = "void" if self.dtype is None else self.dtype.name
+        if self.struct:
+            kind = f"bytes{self.dtype.itemsize}"
         return f"{self.direction} {kind} *{self.name}" if self.pointer else f"{kind} {self.name}"
 
 
@@ -67,7 +77,14 @@ def parse(signature: str | Sequence[str]) -> tuple[Parameter, ...]:
                 f"parameter {number}, {text.strip()!r}: {word} has another size in C than in NumPy, "
                 "or on other machines; say for example int32 or float64"
             )
-        if word != "void":
+        if size := _BYTES.fullmatch(word):
+            if pointer or int(size.group(1)) > _BYTES_MOST:
+                raise InvalidValueError(
+                    f"parameter {number}, {text.strip()!r}: bytes and a number are a struct that is passed by value, "
+                    f"of {_BYTES_MOST} bytes at most"
+                )
+            dtype = np.dtype(f"V{size.group(1)}")
+        elif word != "void":
             try:
                 dtype = np.dtype(word)
             except TypeError:
@@ -102,6 +119,8 @@ def scalar(parameter: Parameter, value: Any) -> Any:
         If the value is no number that the type holds.
     """
     dtype = parameter.dtype
+    if parameter.struct:
+        return _struct(dtype, value)
     # The common case, three times as fast: no overflow is possible.
     kind = type(value)
     if (kind is float and dtype.kind == "f" and -_SMALL <= value <= _SMALL) or kind is dtype.type:
@@ -132,3 +151,20 @@ def scalar(parameter: Parameter, value: Any) -> Any:
             return dtype.type(value)
     except OverflowError:
         raise Wrong("the value is too large") from None
+
+
+def _struct(dtype: Any, value: Any) -> Any:
+    """Return the bytes of a struct.
+
+    Raises
+    ------
+    Wrong
+        If the value has no bytes, or not as many as the struct.
+    """
+    try:
+        given = bytes(memoryview(value))
+    except (TypeError, BufferError, ValueError):
+        raise Wrong(f"it takes bytes, or an object with a buffer, not {type(value).__name__}") from None
+    if len(given) != dtype.itemsize:
+        raise Wrong(f"it takes {dtype.itemsize} bytes, not {len(given)}")
+    return np.frombuffer(given, dtype)[0]
