@@ -261,7 +261,7 @@ func (d *Device) waitResult(reached bool) (bool, error) {
 	return reached, nil
 }
 
-// Fact returns a property of the device as text. driver.VendorDevice lists the names.
+// Fact returns a property of the device as text. driver.FactDevice lists the names.
 //
 // # Errors
 //   - [ErrNotSupported]: the backend has no such property.
@@ -271,8 +271,8 @@ func (d *Device) Fact(t *Thread, name string) (string, error) {
 	if err := t.checkCaller(op); err != nil {
 		return "", err
 	}
-	if d.vendor != nil {
-		return d.vendor.Fact(name)
+	if f, ok := d.d.(driver.FactDevice); ok {
+		return f.Fact(name)
 	}
 	return "", driver.Errorf(driver.NotSupported, op, "the %s backend has no property %q of its devices", d.rt.Name(), name)
 }

@@ -235,7 +235,8 @@
 //     to other memory than what is allocated when the launch is enqueued. An access
 //     elsewhere, a trap, a failed assertion and a kernel that goes on beyond
 //     HALSTREAM_KERNEL_LIMIT make the device lost (D7), with the instruction and its thread. What a
-//     kernel accesses is known to the byte once it has run (V45).
+//     kernel accesses is known to the byte once it has run (V45). The device says that its compute
+//     capability is 8.0, and the limits of its launches.
 //   - K4: A module has variables of its own: two that were loaded from one program share
 //     none. One that is asked for is device memory, for copies and for other kernels,
 //     until its module is closed, which waits for the work that is pending on it.

@@ -179,8 +179,8 @@ func (m *Module) Kernel(name string) (*Kernel, error) {
 		k.bytes = q.Offset + q.Size
 	}
 	k.shared = p.placeShared()
-	if k.shared > maxShared {
-		return nil, fmt.Errorf("ptx: kernel %s has %d bytes of shared memory; %d are the most", name, k.shared, maxShared)
+	if k.shared > MaxShared {
+		return nil, fmt.Errorf("ptx: kernel %s has %d bytes of shared memory; %d are the most", name, k.shared, MaxShared)
 	}
 	k.local = int(p.funcs[0].local_bytes)
 	k.accesses = p.reach
@@ -206,8 +206,17 @@ func first[T any](s []T) *T {
 	return &s[0]
 }
 
-// maxShared is the most that a block may have in all: 163 KiB is the limit of sm_80, 227 KiB that of later ones.
-const maxShared = 232448
+// MaxShared is how much shared memory a block may have, in bytes.
+const MaxShared = 163 << 10
+
+// MaxThreads is how many threads a block may have.
+const MaxThreads = C.MAX_LANES
+
+// MaxGrid and MaxBlock are how many blocks a grid, and threads a block may have in each dimension.
+var (
+	MaxGrid  = [3]int{math.MaxInt32, 65535, 65535}
+	MaxBlock = [3]int{MaxThreads, MaxThreads, 64}
+)
 
 // placeShared places the variables of shared memory; arrays without a length begin behind all others.
 func (p *program) placeShared() int {
@@ -270,9 +279,9 @@ func (k *Kernel) MaxThreads() int {
 		return b[0] * b[1] * b[2]
 	}
 	if b := k.f.maxBlock; b[0] > 0 {
-		return min(1024, b[0]*b[1]*b[2])
+		return min(MaxThreads, b[0]*b[1]*b[2])
 	}
-	return 1024
+	return MaxThreads
 }
 
 // Accesses says what the kernel does to the memory behind each parameter, found by following the values of the
@@ -317,7 +326,7 @@ type Run struct {
 // # Errors
 //   - wrong sizes of grid, block, shared memory or parameters, or ranges of memory out of order.
 func (k *Kernel) Start(l Launch) (*Run, error) {
-	if err := k.check(&l); err != nil {
+	if err := k.Check(&l); err != nil {
 		return nil, err
 	}
 	memory := l.Memory
@@ -351,21 +360,15 @@ func (k *Kernel) Start(l Launch) (*Run, error) {
 	return &Run{k: k, launch: launch, module: module}, nil
 }
 
-func (k *Kernel) check(l *Launch) error {
+// Check returns the error with which [Kernel.Start] refuses a launch.
+func (k *Kernel) Check(l *Launch) error {
 	threads := 1
 	for i := range 3 {
-		most, blockMost := math.MaxInt32, 1024
-		if i > 0 {
-			most = 65535
+		if l.Grid[i] < 1 || l.Grid[i] > MaxGrid[i] {
+			return fmt.Errorf("ptx: kernel %s: a grid of %v blocks; the numbers must be 1 to %v", k.f.name, l.Grid, MaxGrid)
 		}
-		if i == 2 {
-			blockMost = 64
-		}
-		if l.Grid[i] < 1 || l.Grid[i] > most {
-			return fmt.Errorf("ptx: kernel %s: a grid of %v blocks; each number must be 1 to %d", k.f.name, l.Grid, most)
-		}
-		if l.Block[i] < 1 || l.Block[i] > blockMost {
-			return fmt.Errorf("ptx: kernel %s: a block of %v threads; each number must be 1 to %d", k.f.name, l.Block, blockMost)
+		if l.Block[i] < 1 || l.Block[i] > MaxBlock[i] {
+			return fmt.Errorf("ptx: kernel %s: a block of %v threads; the numbers must be 1 to %v", k.f.name, l.Block, MaxBlock)
 		}
 		threads *= l.Block[i]
 	}
@@ -375,8 +378,8 @@ func (k *Kernel) check(l *Launch) error {
 	if b := k.f.reqBlock; b[0] > 0 && b != l.Block {
 		return fmt.Errorf("ptx: kernel %s: a block of %v threads; the kernel was compiled for %v", k.f.name, l.Block, b)
 	}
-	if l.Shared < 0 || l.Shared+k.shared > maxShared {
-		return fmt.Errorf("ptx: kernel %s: %d bytes of shared memory and %d of the kernel's own; %d are the most", k.f.name, l.Shared, k.shared, maxShared)
+	if l.Shared < 0 || l.Shared+k.shared > MaxShared {
+		return fmt.Errorf("ptx: kernel %s: %d bytes of shared memory and %d of the kernel's own; %d are the most", k.f.name, l.Shared, k.shared, MaxShared)
 	}
 	if len(l.Params) != k.bytes {
 		return fmt.Errorf("ptx: kernel %s: %d bytes of parameters; it takes %d", k.f.name, len(l.Params), k.bytes)

@@ -2,7 +2,7 @@ package pybuild
 
 import "halstream/hal"
 
-// DeviceFact returns a fact about a device as text: see driver.VendorDevice.
+// DeviceFact returns a fact about a device as text: see driver.FactDevice.
 func DeviceFact(ordinal int64, name string) (text string, err error) {
 	return onDevice(ordinal, func(d *hal.Device) (string, error) { return d.Fact(caller(), name) })
 }

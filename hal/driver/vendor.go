@@ -42,11 +42,17 @@ type VendorDevice interface {
 	Unstage(addr uint64)
 	// A device of a vendor's library that was lost stays so for the rest of the process.
 	LosableDevice
+	FactDevice
+	KernelDevice
+}
+
+// FactDevice is implemented by devices that know more about themselves.
+type FactDevice interface {
 	// Fact returns a fact about the device as text: "uuid", "pci", "major",
 	// "minor", "processors", "warp", "clock_khz", "driver", "unified", "pools",
-	// "memops", or "attribute:N" by the vendor's number. It fails with NotSupported.
+	// "memops", or "attribute:N" by the vendor's number. It fails with NotSupported for those that
+	// the device does not have.
 	Fact(name string) (string, error)
-	KernelDevice
 }
 
 // VendorStream is implemented by streams of a vendor's library.

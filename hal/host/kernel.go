@@ -93,17 +93,11 @@ type kernel struct {
 	k *ptx.Kernel
 }
 
-// capability is ten times the compute capability of the device.
-const capability = 80
-
-// sharedMemory is how much shared memory a block may have, as on a device of capability 8.0.
-const sharedMemory = 163 << 10
-
 // Threads implements driver.Function.
 func (k *kernel) Threads() int { return k.k.MaxThreads() }
 
 // Shared implements driver.Function.
-func (k *kernel) Shared() int { return max(0, sharedMemory-k.k.SharedBytes()) }
+func (k *kernel) Shared() int { return max(0, ptx.MaxShared-k.k.SharedBytes()) }
 
 // Parameters implements driver.Function.
 func (k *kernel) Parameters() []int {
@@ -134,7 +128,8 @@ func (k *kernel) Accesses() string {
 
 // Attributes implements driver.Function. The processor's registers are no GPU's.
 func (k *kernel) Attributes() (driver.Attributes, error) {
-	made := driver.Attributes{Shared: k.k.SharedBytes(), Constant: -1, Local: k.k.LocalBytes(), Registers: -1, BinaryVersion: capability}
+	made := driver.Attributes{Shared: k.k.SharedBytes(), Constant: -1, Local: k.k.LocalBytes(), Registers: -1,
+		BinaryVersion: 10*capability[0] + capability[1]}
 	made.PTXVersion, _ = strconv.Atoi(strings.TrimRight(strings.TrimPrefix(k.p.m.Target(), "sm_"), "af"))
 	return made, nil
 }
@@ -160,8 +155,12 @@ func (k *kernel) Prepare(l driver.Launch, memory []driver.Extent) (driver.Prepar
 			ranges = append(ranges, ptx.Range(e))
 		}
 	}
-	return &kernelRun{k: k, l: ptx.Launch{Grid: three(l.Grid), Block: three(l.Block), Shared: int(l.Shared), Params: params,
-		Memory: ranges, Limit: k.p.dev.eng.kernelLimit}}, nil
+	run := &kernelRun{k: k, l: ptx.Launch{Grid: three(l.Grid), Block: three(l.Block), Shared: int(l.Shared), Params: params,
+		Memory: ranges, Limit: k.p.dev.eng.kernelLimit}}
+	if err := k.k.Check(&run.l); err != nil {
+		return nil, driver.Errorf(driver.InvalidValue, op, "%v", err)
+	}
+	return run, nil
 }
 
 func three(n [3]uint32) [3]int { return [3]int{int(n[0]), int(n[1]), int(n[2])} }

@@ -174,6 +174,20 @@ def test_K4_two_modules_of_one_program_share_no_variable() -> None:
         programs[0].variable("none")
 
 
+def test_K3_every_dialect_says_that_the_host_device_has_capability_8_0() -> None:
+    from halstream.cupy import cuda as cupy_cuda
+    from halstream.mindspore import hal
+    from halstream.paddle import device
+    from halstream.torch import cuda as torch_cuda
+
+    paddle, torch = device.get_device_properties(0), torch_cuda.get_device_properties(0)
+    assert {(p.major, p.minor) for p in (paddle, torch)} == {(8, 0)} == {hal.get_device_capability(0, "GPU")}
+    assert cupy_cuda.Device(0).compute_capability == "80"
+    assert hal.get_device_properties(0, "GPU").warp_size == torch.warp_size == 32
+    counts = {p.multi_processor_count for p in (paddle, torch, hal.get_device_properties(0, "GPU"))}
+    assert len(counts) == 1 and min(counts) >= 2
+
+
 def races_of_rows(rows: int) -> list[str]:
     """Return what is reported of a kernel that writes the first rows beside one that writes those from 32 on."""
     scale = scale_kernel()

@@ -302,9 +302,9 @@ def enable_peer(ordinal: int, peer: int) -> None:
 
 
 def fact(ordinal: int, name: str, default: str | None = None) -> str:
-    """Return a property of a vendor's device; `default`, if given, where the driver does not have it.
+    """Return a property of a device; `default`, if given, where the driver does not have it.
 
-    The names are those of `Fact` of `driver.VendorDevice`: ``'uuid'``, ``'pci'``, ``'attribute:16'``.
+    The names are those of `Fact` of `driver.FactDevice`: ``'uuid'``, ``'pci'``, ``'attribute:16'``.
     """
     try:
         return str(_native.device_fact(ordinal, name))
@@ -331,22 +331,12 @@ def device_facts(ordinal: int) -> dict[str, Any]:
 
     Notes
     -----
-    A host device has compute capability 0.0, which is below every feature that
-    programs look for, and runs threads one by one.
+    A host device has the compute capability of the kernels that it executes, 8.0.
+    Its processors are its engines.
     """
-    if _backend() != "host":
-        numbers = {"major": "major", "minor": "minor", "multi_processor_count": "processors", "warp_size": "warp"}
-        found = {key: int(fact(ordinal, name)) for key, name in numbers.items()}
-        return {"name": Device(ordinal).name, **found}
-    engines = os.environ.get("HALSTREAM_HOST_ENGINES", "")
-    count = int(engines) if engines.isdecimal() else max(2, os.cpu_count() or 1)
-    return {
-        "name": Device(ordinal).name,
-        "major": 0,
-        "minor": 0,
-        "multi_processor_count": count,
-        "warp_size": 1,
-    }
+    numbers = {"major": "major", "minor": "minor", "multi_processor_count": "processors", "warp_size": "warp"}
+    found = {key: int(fact(ordinal, name)) for key, name in numbers.items()}
+    return {"name": Device(ordinal).name, **found}
 
 
 def device_uuid(ordinal: int) -> str:

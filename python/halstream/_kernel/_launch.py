@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Loaded", "Program", "enqueue", "forget", "launch", "load_for", "load_program"]
 
-#: What the host device runs: PTX for devices of this compute capability and older ones.
-HOST_CAPABILITY = 8, 0
-
 # The driver's numbers for programs that it cannot use.
 _NO_BINARY = 209
 _BAD_PTX = 218
@@ -246,10 +243,9 @@ def load_program(ordinal: int, code: bytes) -> Program:
 
 def _facts(ordinal: int) -> tuple[tuple[int, int], int]:
     """Return the compute capability of a device, and the major version of its driver, 0 for none."""
-    if backend_name() == "host":
-        return HOST_CAPABILITY, 0
     facts = device_facts(ordinal)
-    return (facts["major"], facts["minor"]), int(fact(ordinal, "driver")) // 1000
+    driver = 0 if backend_name() == "host" else int(fact(ordinal, "driver")) // 1000
+    return (facts["major"], facts["minor"]), driver
 
 
 def load_for(

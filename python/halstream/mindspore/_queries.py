@@ -90,7 +90,7 @@ def count_of(name: str) -> int:
 
 
 def get_device_capability(device_id: int, device_target: str | None = None) -> tuple[int, int] | None:
-    """`mindspore.hal.get_device_capability` of 2.10; (0, 0) for the host device as a GPU."""
+    """`mindspore.hal.get_device_capability` of 2.10; (8, 0) for the host device as a GPU."""
     device, name = _device("get_device_capability", device_id, device_target)
     if name == "GPU":
         figures = GpuDeviceProperties(device)

@@ -118,7 +118,7 @@ def get_device_properties(device: Any = None) -> DeviceProperties:
     """`paddle.device.get_device_properties` of 3.3; also for custom types.
 
     On the host device the processors are the engines; its compute capability
-    is 0.0.
+    is 8.0.
     """
     ordinal = extract_device_id(device_to_paddle(device), "paddle.device.cuda.get_device_properties")
     facts = device_facts(ordinal)
@@ -137,7 +137,7 @@ def get_device_name(device: Any = None) -> str:
 
 
 def get_device_capability(device: Any = None) -> tuple[int, int]:
-    """`paddle.device.get_device_capability` of 3.3; (0, 0) on the host device."""
+    """`paddle.device.get_device_capability` of 3.3; (8, 0) on the host device."""
     properties = get_device_properties(device)
     return properties.major, properties.minor
 

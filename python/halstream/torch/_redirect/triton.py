@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import Any
 
 from ... import _native
-from ..._kernel._launch import HOST_CAPABILITY
+from ..._core._interop import device_facts
 from .classes import raising
 from .patches import Patches
 
@@ -248,8 +248,8 @@ def _driver(torch: Any, module: Any) -> type:
             return str(ty_to_cpp(ty))
 
         def get_current_target(self) -> Any:
-            major, minor = HOST_CAPABILITY
-            return GPUTarget("cuda", major * 10 + minor, _WARP)
+            facts = device_facts(torch.cuda.current_device())
+            return GPUTarget("cuda", facts["major"] * 10 + facts["minor"], _WARP)
 
         def get_active_torch_device(self) -> Any:
             return torch.device("cuda", torch.cuda.current_device())
