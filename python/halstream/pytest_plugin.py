@@ -75,7 +75,7 @@ _HELP = {
     "sanitize": "fail tests in which two operations work on the same bytes with no order between them",
     "strict": "likewise, and fail tests in which it is not known what memory a function on a stream touches",
     "pages": "likewise, and see by the pages of memory of the host device which accesses nobody declares (Linux)",
-    "compiled": "likewise, and run each test as it is written and then compiled by torch.compile, which may lose no order",
+    "compiled": "likewise, and run each test twice, as it is written and as torch.compile makes it, to see lost orders",
     "threads": "let host threads run one at a time, in turns that the schedule chooses (50 schedules if not said)",
     "leaks": "fail tests that leave streams, events, memory or unfinished work",
 }

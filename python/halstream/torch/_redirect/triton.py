@@ -27,7 +27,6 @@ _PTX_VERSION = 87
 _WARP = 32
 # As on a device of this capability; a launch is checked against the same numbers.
 _SHARED = 163 << 10
-_THREADS = 1024
 _CELL = 16  # bytes that each argument takes
 
 _memory_at = _native.taking_objects("mem_block")
