@@ -117,11 +117,25 @@ def test_a_result_that_the_next_replay_overwrites_is_refused(torch: Any) -> None
             kept.sum()
 
 
-@pytest.mark.parametrize("mode", ["max-autotune", "max-autotune-no-cudagraphs"])
-def test_F36_max_autotune_takes_a_first_choice_without_running_all(torch: Any, mode: str) -> None:
+def test_F36_max_autotune_takes_a_first_choice_without_running_all(torch: Any, launched: list[str]) -> None:
     a, b = torch.randn(64, 64, device="cuda"), torch.randn(64, 64, device="cuda")
+
+    def function(a: Any, b: Any) -> Any:
+        return torch.softmax((a @ b).relu(), -1).sum(0)
+
     with torch.no_grad():
-        assert torch.allclose(torch.compile(lambda a, b: (a @ b).relu(), mode=mode)(a, b), (a @ b).relu(), atol=1e-4)
+        compiled = torch.compile(function, mode="max-autotune-no-cudagraphs")(a, b)
+    assert torch.allclose(compiled, function(a, b), atol=1e-4)
+    assert launched and len(set(launched)) == len(launched)
+
+
+def test_max_autotune_with_graphs(torch: Any) -> None:
+    x = torch.randn(64, 64, device="cuda")
+    compiled = torch.compile(lambda x: (x @ x).relu(), mode="max-autotune")
+    with torch.no_grad():
+        for _ in range(4):
+            torch.compiler.cudagraph_mark_step_begin()
+            assert torch.allclose(compiled(x), (x @ x).relu(), atol=1e-4)
 
 
 def test_a_template_of_a_matrix_product_runs(torch: Any, launched: list[str]) -> None:

@@ -27,9 +27,8 @@ _NO_TRITON = (
 _SETTINGS = {
     "compile_threads": 1,
     "use_static_triton_launcher": False,
-    "use_static_cuda_launcher": False,  # its name before torch 2.14
+    "use_static_cuda_launcher": False,  # its name before torch 2.15
     "dynamic_scale_rblock": False,
-    "coordinate_descent_tuning": False,
 }
 
 
@@ -58,6 +57,8 @@ def patch(torch: Any, patches: Patches) -> None:
         ("_construct_CUDA_Tensor_From_Storage_And_Metadata", functools.partial(tensor_over, torch)),
         ("_tensors_data_ptrs_at_indices_equal", same_addresses),
         ("_cuda_CUDAAllocator_AllocatorState", object),
+        ("_cuda_get_conv_benchmark_empty_cache", lambda: False),
+        ("_cudnn_set_conv_benchmark_empty_cache", lambda value: None),
     ):
         if not hasattr(native, name):
             patches.set(native, name, value)
@@ -131,7 +132,14 @@ def changes(torch: Any, patches: Patches) -> dict[str, Callable[[ModuleType], No
             self.configs = configs[-1:]
             compile_all(self)
 
+        tune = found.CachingAutotuner.coordinate_descent_tuning
+
+        @functools.wraps(tune)
+        def keep(self: Any, launcher: Any, *args: Any, **kwargs: Any) -> Any:
+            return tune(self, launcher, *args, **kwargs) if tunes_all() else launcher
+
         patches.set(found.CachingAutotuner, "_precompile_worker", compile_first)
+        patches.set(found.CachingAutotuner, "coordinate_descent_tuning", keep)
 
     def interface(found: ModuleType) -> None:
         raw_stream = torch._C._cuda_getCurrentRawStream

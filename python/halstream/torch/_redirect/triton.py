@@ -112,7 +112,15 @@ def _keep_first(patches: Patches, autotuner: ModuleType) -> None:
             warnings.warn(_FIRST_ONLY, UserWarning, stacklevel=4)
         return [next((one for one in left if _fits(self, one, kwargs)), left[0])]
 
+    bench = autotuner.Autotuner._bench
+
+    @functools.wraps(bench)
+    def measured(self: Any, *args: Any, **kwargs: Any) -> Any:
+        # Triton before 3.9 measures a single one, too.
+        return bench(self, *args, **kwargs) if tunes_all() else [0.0, 0.0, 0.0]
+
     patches.set(autotuner.Autotuner, "prune_configs", first)
+    patches.set(autotuner.Autotuner, "_bench", measured)
 
 
 def _fits(tuner: Any, config: Any, kwargs: dict[str, Any]) -> bool:
@@ -287,16 +295,9 @@ class _Launcher:
     """What launches one compiled kernel; Triton makes it and calls it."""
 
     def __init__(self, torch: Any, module: Any, utilities: _Utils, source: Any, metadata: Any) -> None:
-        from triton.backends.driver import decompose_descriptor, expand_signature, wrap_handle_tensordesc_impl
-
         self._torch, self._module, self._utilities = torch, module, utilities
         self._metadata = metadata
-        signature = dict(source.signature.items())
-        descriptors = getattr(metadata, "tensordesc_meta", None)
-        self._kinds = list(_flat(expand_signature(signature.values(), descriptors, "nvTmaDesc")))
-        self._launch = wrap_handle_tensordesc_impl(
-            self._enqueue, signature, descriptors, lambda argument, *rest: decompose_descriptor(argument)
-        )
+        self._signature = tuple(source.signature.values())
         self._block = metadata.num_warps * _WARP
         self._cooperative = int(getattr(metadata, "launch_cooperative_grid", False))
 
@@ -308,20 +309,17 @@ class _Launcher:
             return
         if enter is not None:
             enter(launch_metadata)
-        self._launch((x, y, z), stream, function, args)
+        self._enqueue((x, y, z), stream, function, args)
         if leave is not None:
             leave(launch_metadata)
 
     def _enqueue(self, grid: tuple[int, int, int], stream: int, function: int, args: Any) -> None:
         program = self._utilities.programs[function]
-        values = [one for kind, one in zip(self._kinds, _flat(args), strict=True) if kind != "constexpr"]
-        kinds = [kind for kind in self._kinds if kind != "constexpr"]
-        added = self._scratch(program.count - len(kinds), grid, stream)
-        kinds += ["*"] * len(added)
-        values += added
+        given = list(_arguments(self._signature, args))
+        given += [("*", one) for one in self._scratch(program.count - len(given), grid, stream)]
         cells, modes = bytearray(), bytearray()
-        for number, (kind, value) in enumerate(zip(kinds, values, strict=True)):
-            if kind[0] == "*" or kind == "nvTmaDesc":
+        for number, (kind, value) in enumerate(given):
+            if kind[0] == "*":
                 address, size = self._pointer(number, value)
                 cells += struct.pack("<QQ", address, size)
                 modes += program.modes[number : number + 1].upper() if size else b"-"
@@ -393,12 +391,25 @@ def _launch(*arguments: Any) -> None:
         raise _native.error(exc) from None
 
 
-def _flat(values: Any) -> Iterator[Any]:
-    for value in values:
-        if isinstance(value, tuple):
-            yield from _flat(value)
-        else:
-            yield value
+def _arguments(signature: Any, values: Any) -> Iterator[tuple[str, Any]]:
+    """Return the type and the value of each parameter of a program, for those of a kernel.
+
+    Constants are none. A tensor descriptor is the address of its memory, shape, strides and two flags; what
+    the kernel itself asks of it, shape and strides once more, follows.
+    """
+    for kind, value in zip(signature, values, strict=True):
+        if isinstance(kind, tuple):
+            yield from _arguments(kind, value)
+        elif kind.startswith("tensordesc"):
+            yield "*", value.base
+            for numbers in (value.shape, value.strides):
+                yield from (("i64", number) for number in numbers)
+            yield "i1", value.padding == "nan"
+            yield "i1", value.round_f32_to_tf32
+            yield from (("i32", number) for number in value.shape)
+            yield from (("i64", number) for number in value.strides)
+        elif kind != "constexpr":
+            yield kind, value
 
 
 def _whole(grid: tuple[int, int, int]) -> tuple[int, int, int]:
