@@ -78,7 +78,7 @@ def different(found: Any, expected: Any, **bounds: float) -> str:
             loose = {"rtol": 2e-2, "atol": 2e-2} if b.dtype in (torch.float16, torch.bfloat16) else bounds
             try:
                 torch.testing.assert_close(
-                    a.detach().cpu().resolve_conj(), b.detach().resolve_conj(), equal_nan=True, **loose
+                    a.detach().cpu().resolve_conj(), b.detach().cpu().resolve_conj(), equal_nan=True, **loose
                 )
             except AssertionError as error:
                 return str(error).splitlines()[0] + " " + " ".join(str(error).splitlines()[2:4])

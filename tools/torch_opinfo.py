@@ -5,7 +5,8 @@ Usage: python tools/torch_opinfo.py [--database NAME] [--samples N] [--other-sam
 
 The databases are `operators` (OpInfo: for each operator the first N samples in float32, forward and backward, and
 fewer in its other types), `functions` (the same of autograd.Function and of custom operators), `modules` (all
-samples, forward and backward) and `optimizers` (all variants, several steps each). Two processes share the entries;
+samples, forward and backward), `optimizers` (all variants, several steps each) and `compiled` (the operators, forward,
+by torch.compile against 'cuda' without it). Two processes share the entries;
 one that ends or hangs is named and started again behind it. The results are in build/torch-DATABASE.json; --docs
 writes the counts and what differs into docs/torch.md.
 """
@@ -27,9 +28,9 @@ import torch_env
 
 WORKER = torch_env.ROOT / "tools" / "torch_opinfo_worker.py"
 DOCS = torch_env.ROOT / "docs" / "torch.md"
-DATABASES = ("operators", "functions", "modules", "optimizers")
+DATABASES = ("operators", "functions", "modules", "optimizers", "compiled")
 LIMIT = 300.0  #: seconds for one entry
-REACH = {"forward": 0.97, "backward": 0.95, "steps": 0.97}
+REACH = {"forward": 0.97, "backward": 0.95, "steps": 0.97, "compiled": 0.95}
 #: What an outcome is called in the table.
 OUTCOMES = ("equal", "ran", "raised on both", "refused", "differs", "raised", "ended")
 RIGHT = OUTCOMES[:3]

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import halstream.torch.cuda_on_host  # noqa: F401
+import torch_compiled_worker
 import torch_modules_worker
 import torch_optimizers_worker
 from torch.testing._internal.autograd_function_db import autograd_function_db
@@ -132,6 +133,8 @@ def database(name: str) -> tuple[list[tuple[str, Any]], Callable[..., Iterator[d
         return torch_modules_worker.entries(), torch_modules_worker.outcomes
     if name == "optimizers":
         return torch_optimizers_worker.entries(), torch_optimizers_worker.outcomes
+    if name == "compiled":
+        return torch_compiled_worker.entries(), torch_compiled_worker.outcomes
     found = op_db if name == "operators" else [*autograd_function_db, *custom_op_db]
     return [(op.full_name, op) for op in found], operator_outcomes
 

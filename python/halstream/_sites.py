@@ -52,6 +52,8 @@ _RUNNERS = (
     _COMMAND, "/_pytest/", "/pluggy/", "/runpy.py", "<frozen runpy>", "/threading.py",
     "/concurrent/futures/", "/asyncio/", "/unittest/",
 )  # fmt: skip
+# What torch.compile calls its kernels by: text that has no file.
+_LAUNCHER = ("<string>", "launcher")
 
 
 def _never(_: type) -> bool:
@@ -230,7 +232,7 @@ def installed_frames(site: int) -> tuple[Frame, ...]:
     for frame in stack(site):
         if frame.file.startswith(_COMMAND) or (found and any(part in frame.file for part in _RUNNERS)):
             break
-        if not _is_own(frame.file) and not is_library(frame.file):
+        if not _is_own(frame.file) and not is_library(frame.file) and (frame.file, frame.function) != _LAUNCHER:
             found.append(frame)
     return tuple(found)
 

@@ -167,6 +167,7 @@ def test_a_missing_wait_before_a_compiled_function_is_reported(torch: Any) -> No
         torch.cuda.synchronize()
     (found,) = report.races
     assert found.second.operation.startswith("triton_") and f"{Path(__file__).name}:" in found.text
+    assert ".run(" in found.text and "<string>" not in found.text  # the line of the code that the compiler wrote
     assert "torch.cuda.default_stream().wait_stream(side)" in found.text
 
 
