@@ -314,7 +314,8 @@
 //     from memory that it had before, whose pages are not watched.
 //   - V24: What a thread touches while it runs a function counts as an access of that
 //     function; what it touches otherwise, as one of the host between its calls of the
-//     runtime. A thread that the runtime does not know belongs to the only function that
+//     runtime, or, of Python's main thread, where that has looked for signals before the
+//     next call. A thread that the runtime does not know belongs to the only function that
 //     runs; if none or several do, what it touches is counted and not checked.
 //   - V25: Where the system or the backend cannot watch pages, asking for it fails with what
 //     is then not seen. A forked child has the memory as a copy of its own, and no access

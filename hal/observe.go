@@ -139,8 +139,8 @@ func (rt *Runtime) fillIn(o *Operation) {
 	if o.Site == 0 {
 		o.Site = l.site()
 	}
-	if o.Seq == 0 && o.Name != seenByPage {
-		rt.reportTouched(o.Thread, o.Site)
+	if o.Seq == 0 && o.Name != seenByPage && o.Name != seenInLine {
+		rt.reportTouched(o.Thread, o.Site, seenByPage)
 	}
 	if o.ID == 0 {
 		o.ID = l.number()
@@ -688,10 +688,16 @@ func (rt *Runtime) known(ranges []touch.Range) (found []Range) {
 // has read and written itself since it called last.
 //
 // Contract: V24.
-func (rt *Runtime) ReportTouched(t *Thread) { rt.reportTouched(t, 0) }
+func (rt *Runtime) ReportTouched(t *Thread) { rt.reportTouched(t, 0, seenByPage) }
 
-// reportTouched is ReportTouched in a call at a place, 0 where the call does not know it.
-func (rt *Runtime) reportTouched(t *Thread, site uint32) {
+// ReportTouchedHere is ReportTouched for a thread that makes no call of the runtime, but has touched memory
+// just now.
+//
+// Contract: V24.
+func (rt *Runtime) ReportTouchedHere(t *Thread) { rt.reportTouched(t, 0, seenInLine) }
+
+// reportTouched is ReportTouched at a place, 0 for the present one, and with a name for the accesses.
+func (rt *Runtime) reportTouched(t *Thread, site uint32, name string) {
 	if !rt.WatchesPages() || t == nil || !t.Bound || t.running.stream != nil {
 		return
 	}
@@ -703,7 +709,7 @@ func (rt *Runtime) reportTouched(t *Thread, site uint32) {
 		if len(accesses.what) == 0 {
 			continue
 		}
-		o := Operation{Kind: accesses.kind, Name: seenByPage, Thread: t, Site: site, Host: true, Reads: accesses.what}
+		o := Operation{Kind: accesses.kind, Name: name, Thread: t, Site: site, Host: true, Reads: accesses.what}
 		if o.Kind == OpHostWrite {
 			o.Reads, o.Writes = nil, accesses.what
 		}

@@ -240,6 +240,11 @@ func WatchPages(on bool) error {
 	return nil
 }
 
+// TellTouches sets the function in C that is called when an access of the process's first thread outside
+// of operations was seen by its page, before the access goes on; nil for none. It runs on a thread of
+// its own, must not wait for the other one, and may have that one call [Runtime.ReportTouchedHere] soon.
+func TellTouches(f unsafe.Pointer) { touch.Tell(f) }
+
 // UnknownTouches returns how many accesses were seen of which it is not known who made
 // them: those of threads that have not called the runtime since, and those beyond what is
 // kept.
@@ -292,8 +297,12 @@ func (w *watch) onThread() (begin, end func()) {
 	return func() { runtime.LockOSThread(); w.begin() }, func() { w.end(); runtime.UnlockOSThread() }
 }
 
-// seenByPage is the name of what a thread touched before the call that noticed it.
-const seenByPage = "seen by its page, before this call"
+// Names of what a thread touched before the call that noticed it, and in the line that it was in
+// shortly after that or before.
+const (
+	seenByPage = "seen by its page, before this call"
+	seenInLine = "seen by its page, in this line or before it"
+)
 
 // Inspector is notified of contents of memory that changed where a program may not
 // expect it. Its functions are called like listeners, after these were notified of

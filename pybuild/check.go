@@ -47,7 +47,7 @@ func CheckStop() (zero int64, err error) {
 	}
 	checking.Touched(caller())
 	checking.Stop()
-	_ = hal.WatchPages(false)
+	_ = watchPages(0)
 	checking, seen = nil, nil
 	wantsOrder = false
 	if python.AddStacks(-1); rt != nil {
@@ -93,6 +93,7 @@ func watchPages(flags int64) error {
 	if on && rt != nil && rt.Name() != "host" {
 		return driver.Errorf(driver.NotSupported, "watch pages", "the %s backend's memory has no pages of the host", rt.Name())
 	}
+	python.FollowTouches(on)
 	return hal.WatchPages(on)
 }
 

@@ -55,6 +55,7 @@ static uint32_t known[KNOWN];
 static int n_notes, n_unused, n_running, n_known;
 static uint64_t lost;
 static int after_fork;
+static void (*tell)(void);
 
 static uint32_t self(void) { return (uint32_t)syscall(SYS_gettid); }
 
@@ -100,6 +101,7 @@ static void answer(const struct uffd_msg *m) {
 		uint32_t thread = m->arg.pagefault.feat.ptid, op = operation_of(thread);
 		int32_t before = write && op != 0 ? keep_contents(area, page) : -1;
 		notes[n_notes++] = (struct hs_touched){address, thread, op, before, (uint8_t)write};
+		if (tell && op == 0 && thread == (uint32_t)getpid()) tell();
 	} else {
 		lost++;
 	}
@@ -367,6 +369,12 @@ void hs_touch_known(void) {
 	int i = 0;
 	while (i < n_known && known[i] != thread) i++;
 	if (i == n_known && n_known < KNOWN) known[n_known++] = thread;
+	pthread_mutex_unlock(&lock);
+}
+
+void hs_touch_tell(void (*told)(void)) {
+	pthread_mutex_lock(&lock);
+	tell = told;
 	pthread_mutex_unlock(&lock);
 }
 

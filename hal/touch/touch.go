@@ -181,6 +181,11 @@ func TakeHost() (reads, writes []Range) {
 	return take(0, false)
 }
 
+// Tell sets the function in C that is called when an access of the process's first thread outside of
+// operations was seen, before the access goes on; nil for none. It runs on a thread of this package
+// and must not wait for the other one.
+func Tell(f unsafe.Pointer) { C.hs_touch_tell((*[0]byte)(f)) }
+
 // Lost returns how many accesses there were of which it is not known who made them.
 func Lost() uint64 { return uint64(C.hs_touch_lost()) }
 

@@ -49,6 +49,10 @@ const char *hs_touch_former(int32_t before);
 void hs_touch_drop(int32_t before);
 // hs_touch_known says that the calling thread is one of the host's.
 void hs_touch_known(void);
+// hs_touch_tell sets what is called when an access of the process's first thread outside of
+// operations was seen, before the access goes on; NULL: nothing. It runs on a thread of its
+// own, and must not wait for the other one.
+void hs_touch_tell(void (*told)(void));
 // hs_touch_lost counts the accesses that were dropped for want of room, or that
 // no operation and no thread could be found for.
 uint64_t hs_touch_lost(void);

@@ -132,12 +132,12 @@ def test_an_access_that_no_call_follows_has_no_place_of_the_command(cli: Any) ->
         import halstream as hs
         stream, pinned, x = hs.Stream(), hs.pinned_empty(4000, "u1"), hs.empty(4000, "u1")
         x.copy_to(pinned, stream)
-        pinned.sum()
+        pinned[0]
         """
     )
     done = cli("run", "--sanitize", "--pages", "prog.py")
     assert done.returncode == 1
-    assert "  2. the host reads (seen by its page, before this call)\n" in done.stderr
+    assert "  2. the host reads (seen by its page, " in done.stderr
     assert "       (no call of the program followed it)\n  why:" in done.stderr
     assert "packages" not in done.stderr and "contextlib" not in done.stderr
 

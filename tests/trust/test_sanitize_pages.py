@@ -154,6 +154,32 @@ def test_V24_the_report_counts_functions_that_touched_nothing() -> None:
     assert "1 of 2 functions touched no known memory" in str(report)
 
 
+def test_V24_what_the_main_thread_reads_has_the_line_of_the_read() -> None:
+    with hs.sanitize(on="collect", pages=True) as report:
+        stream, x, pinned = hs.Stream(), hs.empty(SIZE, "f4"), hs.pinned_empty(SIZE, "f4")
+        x.copy_to(pinned, stream)
+        line = sys._getframe().f_lineno + 1
+        pinned.sum()  # NumPy gives Python's lock up, and Python looks for signals when it is back
+        str(report)
+        hs.synchronize()
+    (found,) = report
+    assert found.second.frames[0][:2] == (__file__, line), str(report)
+    assert "the host reads (seen by its page, in this line or before it)" in found.text
+    assert "fix: before" not in found.text, "the access may be in front of that"
+
+
+def test_V24_what_the_next_call_notices_first_has_its_line() -> None:
+    with hs.sanitize(on="collect", pages=True) as report:
+        stream, x, pinned = hs.Stream(), hs.empty(SIZE, "f4"), hs.pinned_empty(SIZE, "f4")
+        x.copy_to(pinned, stream)
+        thread = threading.Thread(target=lambda: (pinned.sum(), stream.synchronize()))
+        thread.start()  # only the main thread looks for signals
+        thread.join(10)
+        hs.synchronize()
+    (found,) = report
+    assert "the host reads (seen by its page, before this call)" in found.text
+
+
 CHILD = """
 import os
 import halstream as hs, numpy as np

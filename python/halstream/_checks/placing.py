@@ -19,8 +19,8 @@ from .syntax import body_of
 
 __all__ = ["Calls", "behind", "means_the_same", "places", "several", "spelled", "stands"]
 
-#: What the runtime calls an access of the host that is seen at its next call: the access was in front of that.
-SEEN_BY_PAGE = "seen by its page, before this call"
+#: How the runtime calls accesses of the host that are seen by their pages: each was in front of its place, or there.
+SEEN_BY_PAGE = "seen by its page, "
 #: Functions inside a statement, which is not run with them, or whose names mean nothing around them.
 _INSIDE = ("<lambda>", "<genexpr>", "<listcomp>", "<setcomp>", "<dictcomp>")
 #: Statements behind which the next one in their block runs.
@@ -67,7 +67,7 @@ def places(f: Finding) -> Iterator[tuple[str, Calls]]:
     shared = 0  # the outermost calls, which lead to both
     while shared < min(len(one), len(two)) - 1 and _same_statement(f, one[-1 - shared], two[-1 - shared]):
         shared += 1
-    if not f.second.backward and not (f.second.host and f.second.operation == SEEN_BY_PAGE):
+    if not f.second.backward and not (f.second.host and f.second.operation.startswith(SEEN_BY_PAGE)):
         for i in range(len(two) - shared):
             if (place := _in_front(two[i:], f.second, i == 0)) is not None:
                 yield place
