@@ -220,3 +220,23 @@ def test_M24_a_free_behind_a_wait_of_the_host_is_not_reported(tmp_path: Path, wa
     source = ACL.replace("rt.synchronize_stream(MENDED)", wait)
     report = run(tmp_path / "twin.py", source)
     assert report.functions is not None and not report.all, str(report)
+
+
+EMPTIED = """
+    import halstream as hs
+    from halstream.torch import cuda
+    side, x, on_host = cuda.Stream(), hs.empty(1024), hs.pinned_empty(1024)
+    x.copy_to(on_host, side)
+    x.record_stream(side)
+    del x
+    WAIT
+    hs.host_access(on_host, "r")
+    cuda.synchronize()
+"""
+
+
+@pytest.mark.parametrize(("wait", "found"), [("cuda.empty_cache()", 1), ("side.synchronize()", 0)])
+def test_to_empty_the_cache_is_no_wait_that_a_program_may_rely_on(
+    backend: str, tmp_path: Path, wait: str, found: int
+) -> None:
+    assert len(run(tmp_path / "program.py", EMPTIED.replace("WAIT", wait))) == found
