@@ -91,6 +91,7 @@ WANTED = {
     ("halstream.cli", "halstream._plugin.trial"): _COMMAND,
     ("halstream.cli", "halstream._cli.commands"): "the commands need packages that are optional",
     ("halstream.cupy", "halstream.cupy._creation"): _ARRAYS,
+    ("halstream.cupy", "halstream.cupy._elementwise"): _ARRAYS,
     ("halstream.cupy", "halstream.cupy._ndarray"): _ARRAYS,
     ("halstream.cupy", "halstream.cupy._raw"): _ARRAYS,
     ("halstream.cupyx", "halstream.cupyx._memory"): _ARRAYS,

@@ -34,10 +34,12 @@ if TYPE_CHECKING:
         zeros,
         zeros_like,
     )
+    from ._elementwise import ElementwiseKernel, fuse
     from ._ndarray import ndarray
     from ._raw import RawKernel, RawModule
 
 __all__ = [
+    "ElementwiseKernel",
     "RawKernel",
     "RawModule",
     "arange",
@@ -50,6 +52,7 @@ __all__ = [
     "empty_like",
     "from_dlpack",
     "full",
+    "fuse",
     "get_array_module",
     "get_default_memory_pool",
     "get_default_pinned_memory_pool",
@@ -78,9 +81,10 @@ def __getattr__(name: str) -> Any:
     if name in FROM_NUMPY:
         found = _from_numpy(name)
     elif name in __all__:
-        from . import _creation, _ndarray, _raw
+        from . import _creation, _elementwise, _ndarray, _raw
 
         modules = {"RawKernel": _raw, "RawModule": _raw, "ndarray": _ndarray}
+        modules |= {"ElementwiseKernel": _elementwise, "fuse": _elementwise}
         found = getattr(modules.get(name, _creation), name)
     else:
         return _not_built(name)

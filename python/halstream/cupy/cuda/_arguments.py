@@ -38,6 +38,8 @@ def pack(x: Any) -> Packed:
         If it is none.
     """
     kind = type(x)
+    if kind is Packed:
+        return x  # type: ignore[no-any-return]
     if kind in _SCALARS:
         return Packed(x.tobytes(), "-", x.dtype.kind)
     if kind is bool:

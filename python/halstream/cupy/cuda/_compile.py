@@ -15,22 +15,27 @@ from ..._kernel import _launch, _nvrtc
 from ._errors import unsupported
 from .compiler import CompileException
 
-__all__ = ["check_backend", "cupy_headers", "load"]
+__all__ = ["check_backend", "cupy_headers", "has_header", "load"]
 
 # As cupy compiles everything.
 _OPTIONS = ("-ftz=true", "--device-as-default-execution-space")
 
 
-def cupy_headers() -> Path | None:
-    """Return the folder of cupy's own headers, None if cupy's wheel is not installed."""
+def cupy_headers() -> list[Path]:
+    """Return the folders of the headers in cupy's wheel, its own and CUDA's; none if it is not installed."""
     try:
         spec = importlib.util.find_spec("cupy")
     except (ImportError, ValueError):
-        return None
+        return []
     for place in (spec.submodule_search_locations or ()) if spec else ():
         if (folder := Path(place, "_core", "include")).is_dir():
-            return folder
-    return None
+            return [folder, *(folder / "cupy" / "_cccl" / part for part in ("cub", "thrust", "libcudacxx"))]
+    return []
+
+
+def has_header(name: str) -> bool:
+    """Return whether a header of CUDA's own is installed."""
+    return any((folder / name).exists() for folder in _nvrtc.toolkit_headers())
 
 
 def check_backend(backend: str, jitify: Any) -> None:
@@ -91,10 +96,9 @@ def load(
     BackendAbsentError
         If NVRTC is not installed.
     """
-    headers = []
+    headers: list[Path] = []
     if "#include" in source or "# include" in source:
-        ours = cupy_headers()
-        headers = [*_nvrtc.toolkit_headers(), *((ours,) if ours else ())]
+        headers = [folder for folder in (*cupy_headers(), *_nvrtc.toolkit_headers()) if folder.is_dir()]
 
     def compile(architecture: str, driver: int) -> _nvrtc.Program:
         return _nvrtc.compile_program(
