@@ -94,6 +94,7 @@ WANTED = {
     ("halstream.cupy", "halstream.cupy._elementwise"): _ARRAYS,
     ("halstream.cupy", "halstream.cupy._ndarray"): _ARRAYS,
     ("halstream.cupy", "halstream.cupy._raw"): _ARRAYS,
+    ("halstream.cupy", "halstream.cupy._reduction"): _ARRAYS,
     ("halstream.cupyx", "halstream.cupyx._memory"): _ARRAYS,
     ("halstream.cupyx", "halstream.cupyx._runtime"): _ARRAYS,
     ("halstream.pytest_plugin", "halstream._checks.formats"): _TOOL,

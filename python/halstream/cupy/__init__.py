@@ -37,11 +37,13 @@ if TYPE_CHECKING:
     from ._elementwise import ElementwiseKernel, fuse
     from ._ndarray import ndarray
     from ._raw import RawKernel, RawModule
+    from ._reduction import ReductionKernel
 
 __all__ = [
     "ElementwiseKernel",
     "RawKernel",
     "RawModule",
+    "ReductionKernel",
     "arange",
     "array",
     "asanyarray",
@@ -81,10 +83,10 @@ def __getattr__(name: str) -> Any:
     if name in FROM_NUMPY:
         found = _from_numpy(name)
     elif name in __all__:
-        from . import _creation, _elementwise, _ndarray, _raw
+        from . import _creation, _elementwise, _ndarray, _raw, _reduction
 
         modules = {"RawKernel": _raw, "RawModule": _raw, "ndarray": _ndarray}
-        modules |= {"ElementwiseKernel": _elementwise, "fuse": _elementwise}
+        modules |= {"ElementwiseKernel": _elementwise, "fuse": _elementwise, "ReductionKernel": _reduction}
         found = getattr(modules.get(name, _creation), name)
     else:
         return _not_built(name)

@@ -169,15 +169,12 @@ template <typename T> complex<T> sqrt(const complex<T> &z) {
 }  // namespace thrust
 
 using thrust::complex;
-using thrust::abs;
 using thrust::arg;
 using thrust::conj;
 using thrust::exp;
 using thrust::imag;
 using thrust::log;
-using thrust::norm;
 using thrust::real;
-using thrust::sqrt;
 
 // A float of 16 bits: all arithmetic is that of float.
 class float16 {

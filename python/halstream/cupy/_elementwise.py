@@ -19,7 +19,7 @@ from ._operands import (
 )
 from .cuda._errors import unsupported
 
-__all__ = ["ElementwiseKernel", "fuse"]
+__all__ = ["CachedCodes", "ElementwiseKernel", "fuse", "types_of"]
 
 _OPTIONS = {"options", "loop_prep", "after_loop"}
 
@@ -104,7 +104,7 @@ class ElementwiseKernel(CachedCodes):
         given = [argument(x) for x in args]
         ins, shape = broadcast(given, self.params, size != -1)
         ins, outs = ins[: self.nin], given[self.nin :]
-        types = decide_types(self.in_params, self.out_params, _types(ins), _types(outs))
+        types = decide_types(self.in_params, self.out_params, types_of(ins), types_of(outs))
         if size != -1:
             shape = (size,)
         outs = outputs(outs, types.outs, shape, self.out_params, size != -1)
@@ -145,7 +145,8 @@ class ElementwiseKernel(CachedCodes):
         kernel.linear_launch(size, code.values, 0, block_size, stream)
 
 
-def _types(args: list[Any]) -> tuple[Any, ...]:
+def types_of(args: list[Any]) -> tuple[Any, ...]:
+    """Return the dtypes of arrays, None for each number."""
     return tuple(a.dtype if isinstance(a, Operand) else None for a in args)
 
 
