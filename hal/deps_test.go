@@ -47,7 +47,7 @@ var allowed = map[string][]string{
 	"libascendcl": {"bindings", "bindings/ascendcl", "bindings/ids", "bindings/records", "bindings/schedules", "bindings/sites", "bindings/threads",
 		"bindings/waits", "cuda", "hal", "hal/driver", "hal/order", "hal/ownthread", "hal/stall"},
 	"pybuild": {"ascend", "bindings", "bindings/python", "bindings/records", "bindings/schedules", "bindings/threads", "bindings/waits",
-		"capi", "cuda", "hal", "hal/bestfit", "hal/driver", "hal/order", "hal/ownthread", "hal/stall"},
+		"capi", "cuda", "hal", "hal/bestfit", "hal/driver", "hal/order", "hal/ownthread", "hal/stall", "ptx"},
 }
 
 // TestImports checks that packages import only the layers below them: backends the

@@ -17,6 +17,7 @@ import (
 	"halstream/bindings/python"
 	"halstream/hal"
 	"halstream/hal/driver"
+	"halstream/ptx"
 )
 
 // binaryPrefix stands before an image in hexadecimal digits: strings of the
@@ -45,6 +46,39 @@ func ModuleLoad(ordinal int64, image string) (id int64, err error) {
 		}
 		return insert(m), nil
 	})
+}
+
+// ProgramAccesses returns what a kernel of PTX does to the memory behind each parameter, as the text shows it: a letter as
+// StreamLaunch has them. It is empty for a program that is no PTX, or of which nothing is known.
+func ProgramAccesses(image, name string) (modes string, err error) {
+	defer guard(&err)
+	digits, _ := strings.CutPrefix(image, binaryPrefix)
+	program, err := hex.DecodeString(digits)
+	if err != nil {
+		return "", raise(driver.Errorf(driver.InvalidValue, "accesses", "no program in hexadecimal digits: %s", err))
+	}
+	text, _, _ := strings.Cut(string(program), "\x00")
+	for _, a := range accessesInText(text, name) {
+		switch a & (ptx.AccessRead | ptx.AccessWrite) {
+		case ptx.AccessRead:
+			modes += "r"
+		case ptx.AccessWrite:
+			modes += "w"
+		default:
+			modes += "b"
+		}
+	}
+	return modes, nil
+}
+
+// accessesInText returns what a kernel of PTX does with its parameters. What is wrong with a program is for its device to say.
+func accessesInText(text, name string) []ptx.Access {
+	if m, err := ptx.Parse(text); err == nil {
+		if k, err := m.Kernel(name); err == nil {
+			return k.Accesses()
+		}
+	}
+	return nil
 }
 
 // ModuleFunction returns the id of a function of a module, the same one each

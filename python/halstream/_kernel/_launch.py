@@ -87,6 +87,8 @@ class Program:
 
     def __init__(self, ordinal: int, code: bytes) -> None:
         self._era = _cache.era
+        self._code = code
+        self._accesses: dict[str, str] = {}  # by kernel
         self._owner = Owner(int(_native.module_load(ordinal, _BINARY + code.hex())))
 
     @property
@@ -110,6 +112,16 @@ class Program:
             None if sizes == "?" else tuple(map(int, sizes.split())),
             self,
         )
+
+    def accesses(self, entry: str) -> str:
+        """Return what a kernel does to the memory behind each parameter, as its text shows it.
+
+        A letter for each, ``'r'``, ``'w'`` or ``'b'`` for both; nothing of a binary.
+        """
+        found = self._accesses.get(entry)
+        if found is None:
+            found = self._accesses[entry] = _native.program_accesses(_BINARY + self._code.hex(), entry)
+        return found
 
     def variable(self, name: str) -> tuple[int, int]:
         """Return the address and the size in bytes of a variable by its name in the program."""

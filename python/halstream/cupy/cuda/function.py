@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..._core import _current
+from ..._core import _current, _hostfunc
 from ..._errors import HalError
 from ..._kernel import _launch
 from ..._kernel._packing import CELL, shape_of
@@ -175,6 +175,10 @@ class Function:
     ) -> None:
         where = concrete(stream_of(stream))
         packed = [self._fitting(i, pack(value)) for i, value in enumerate(args)]
+        if _hostfunc.keep is not None:  # a sanitizer wants to know which arrays are only read
+            for i, (p, mode) in enumerate(zip(packed, self.module._loaded().accesses(self._name), strict=False)):
+                if p.mode == "B":
+                    packed[i] = p._replace(mode=mode.upper())
         if shared > self.dynamic_shared:
             raise driver_error(
                 1,
