@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import halstream as hs
 import numpy as np
 import pytest
-from halstream import cupy
+from halstream import _memory, cupy
 from halstream.cupy import RawModule, cuda
 from halstream.cupy.cuda.driver import CUDADriverError
 
@@ -166,13 +167,34 @@ def test_a_captured_launch_keeps_its_program_and_its_memory(module: cuda.Module)
         assert again.get(s).tolist() == [3] * 4
 
 
-def test_a_pointer_to_a_variable_keeps_the_program(tmp_path: Path) -> None:
+def test_K4_a_program_is_kept_as_long_as_a_pointer_to_its_variable(tmp_path: Path) -> None:
     path = tmp_path / "fill.ptx"
     path.write_text(FILL)
     x = cupy.ndarray((4,), "I", RawModule(path=str(path)).get_global("numbers"))
+    gc.collect()
     cuda.Stream.null.synchronize()
     x.fill(4)
     assert x.tolist() == [4] * 4
+    address = x.data.ptr
+    assert _memory.kind_of(address) == _memory.DEVICE
+    del x
+    gc.collect()
+    cupy.zeros(1)  # closes what was collected
+    assert _memory.kind_of(address) == _memory.PAGEABLE
+
+
+@pytest.mark.needs("graphs")
+@pytest.mark.row(61)
+def test_the_drawing_of_a_graph_has_the_names_of_kernels(module: cuda.Module) -> None:
+    fill, x = module.get_function("fill_u32"), cupy.zeros(4, "I")
+    cuda.Device().synchronize()
+    s = cuda.Stream(non_blocking=True)
+    with s:
+        s.begin_capture()
+        fill((1,), (4,), (x, 3, 4))
+        graph = s.end_capture()
+    text, verbose = graph.debug_dot_str(), graph.debug_dot_str(cuda.runtime.cudaGraphDebugDotFlagsVerbose)
+    assert "fill_u32" in text and "fill_u32" in verbose and text != verbose
 
 
 @pytest.mark.parametrize("written", [False, True], ids=["read", "written"])

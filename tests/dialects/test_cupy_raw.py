@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import pickle
 from collections.abc import Callable
 from pathlib import Path
@@ -489,3 +490,51 @@ def test_each_device_has_its_own_program(add: RawKernel) -> None:
     with pytest.raises(CUDADriverError) as caught:
         kernel((1,), (4,), (a, a, a, 4, np.float32(1)), 0, far)
     assert "device 0" in caught.value.detail and "device 1" in caught.value.detail
+
+
+def test_without_nvrtc_the_error_names_what_to_install(child: Callable[..., Any], tmp_path: Path) -> None:
+    done = child(
+        f"""
+        import importlib.util
+        real = importlib.util.find_spec
+        importlib.util.find_spec = lambda name, *more: None if name == "nvidia" else real(name, *more)
+        import halstream as hs
+        from halstream import cupy
+        from halstream._kernel import _nvrtc
+        _nvrtc._MAJORS = (99,)
+        x = cupy.ones(2, "f")
+        for use in (
+            cupy.RawKernel({ADD!r}, "add").compile,
+            cupy.RawModule(code={ADD!r}).compile,
+            lambda: cupy.ElementwiseKernel("T x", "T z", "z = x")(x),
+            lambda: cupy.ReductionKernel("T x", "T z", "x", "a + b", "z = a", "0")(x),
+        ):
+            try:
+                use()
+            except hs.BackendAbsentError as exc:
+                assert "pip install 'halstream[cuda]'" in str(exc), exc
+            else:
+                raise AssertionError("no error")
+        assert (x + x).tolist() == [2, 2]
+        """,
+        env={"HALSTREAM_CACHE_DIR": str(tmp_path), "CUDA_PATH": "", "PATH": os.environ["PATH"]},
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_program_is_compiled_once_for_all_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from halstream._kernel import _nvrtc
+
+    monkeypatch.setenv("HALSTREAM_CACHE_DIR", str(tmp_path / "cache"))
+    source = ADD + "// compiled once"
+    RawKernel(source, "add").compile()
+    RawModule(code=source, name_expressions=["add"]).compile()
+
+    def refuse(*args: Any) -> Any:
+        raise AssertionError("it was compiled again")
+
+    monkeypatch.setattr(_nvrtc, "_compile", refuse)
+    RawKernel(source, "add").compile()
+    assert RawModule(code=source, name_expressions=["add"]).get_function("add").name == "add"
+    with pytest.raises(AssertionError, match="compiled again"):
+        RawKernel(source, "add", ("-DX=1",)).compile()
