@@ -240,6 +240,10 @@
 //   - K4: A module has variables of its own: two that were loaded from one program share
 //     none. One that is asked for is device memory, for copies and for other kernels,
 //     until its module is closed, which waits for the work that is pending on it.
+//   - K5: Where a listener takes what kernels hand in, as the sanitizer does, the host device looks
+//     for mistakes that do not end a kernel: races and reads of words that nobody wrote in shared
+//     memory, and barriers that the threads of a block meet at different places. Each is a finding
+//     with the kernel, its line, the block and the thread, in the words of compute-sanitizer.
 //
 // # Schedule
 //

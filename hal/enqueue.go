@@ -743,7 +743,13 @@ type nativeCall struct {
 }
 
 // handedIn is what a run of a native function accesses.
-type handedIn struct{ reads, writes []Range }
+type handedIn struct {
+	reads, writes []Range
+	findings      []KernelFinding
+}
+
+// KernelFinding is a mistake of a kernel that did not end it.
+type KernelFinding = driver.KernelFinding
 
 // Title implements driver.NativeCall.
 func (c *nativeCall) Title() string {
@@ -782,15 +788,15 @@ func (c *nativeCall) Run() (err *driver.Error) {
 // call calls the function, or runs the kernel, and keeps what it hands in.
 func (c *nativeCall) call() (text string, code int, failed bool) {
 	if c.kernel != nil {
-		reads, writes, fault := c.kernel.Run(c.handsIn)
+		ran := c.kernel.Run(c.handsIn)
 		c.handed = nil
 		if c.handsIn {
-			c.handed = &handedIn{rangesOfExtents(reads), rangesOfExtents(writes)}
+			c.handed = &handedIn{rangesOfExtents(ran.Reads), rangesOfExtents(ran.Writes), ran.Findings}
 		}
-		if fault == nil {
+		if ran.Fault == nil {
 			return "", 0, false
 		}
-		return fault.Text, fault.Code, true
+		return ran.Fault.Text, ran.Fault.Code, true
 	}
 	if !c.handsIn {
 		text, failed = native.Call(c.function, c.argument)
@@ -877,7 +883,7 @@ func (s *Stream) NativeFunc(t *Thread, f *NativeFunc) error {
 		spec.Tag = id
 		spec.Before, spec.After = s.dev.rt.newDeclaredWatch(id, reads, writes)
 		if in != nil {
-			call.report = s.dev.rt.handIn(in, id, &handedIn{reads, writes})
+			call.report = s.dev.rt.handIn(in, id, &handedIn{reads: reads, writes: writes})
 		}
 	}
 	var room [8]*Block
@@ -1006,7 +1012,7 @@ func (s *Stream) launchSimulated(t *Thread, f *Function, simulated driver.Simula
 		id := s.announce(&Operation{Kind: OpLaunch, Name: f.name, Thread: t, Reads: reads, Writes: writes, HandsIn: in != nil})
 		work.Tag = id
 		if in != nil {
-			call.report = rt.handIn(in, id, &handedIn{reads, writes})
+			call.report = rt.handIn(in, id, &handedIn{reads: reads, writes: writes})
 		}
 	}
 	blocks := append(s.beginUses(aKernel, reads, writes), m.code)

@@ -836,7 +836,7 @@ func (l *launched) announceLaunch(t *Thread, x *GraphExec) {
 			}
 			if n.handsIn && in != nil {
 				call, after := v.nodes[i].Native.Call.(*graphCall), run.After
-				report := rt.handIn(in, id, &handedIn{n.reads, n.writes})
+				report := rt.handIn(in, id, &handedIn{reads: n.reads, writes: n.writes})
 				run.After = func() {
 					if after != nil {
 						after()

@@ -741,6 +741,11 @@ func (rt *Runtime) handIn(to *Inspector, id uint32, given *handedIn) func(*hande
 		if h == nil {
 			h = given
 		}
-		rt.callInOrder(func() { to.HandedIn(id, h.reads, h.writes) })
+		rt.callInOrder(func() {
+			if len(h.findings) > 0 && to.KernelFound != nil {
+				to.KernelFound(id, h.findings)
+			}
+			to.HandedIn(id, h.reads, h.writes)
+		})
 	}
 }

@@ -497,14 +497,15 @@ static void barrier_reduce(Context *x, int id) {
 }
 
 static void barrier_release(Context *x, int id) {
-	int first_pc = -1, first_lane = -1;
+	/* One that counts threads is for parts of a block, which may come from different places. */
+	int first_pc = -1, first_lane = -1, look = x->launch->flags & FLAG_SYNC && x->wanted[id] == 0;
 	barrier_reduce(x, id);
 	for (int i = 0; i < x->group_count; i++) {
 		Group *g = x->groups[i];
 		if (g->wait != WAIT_BARRIER || g->barrier != id) continue;
 		int lane = g->lo;
 		while (!g->mask[lane]) lane++;
-		if (first_pc >= 0 && first_pc != g->pc && x->launch->flags & FLAG_SYNC) {
+		if (look && first_pc >= 0 && first_pc != g->pc) {
 			ptx_finding(x, FIND_BARRIER_PLACES, 0, g->pc, lane, first_pc, first_lane, (uint64_t)id);
 		}
 		if (first_pc < 0) first_pc = g->pc, first_lane = lane;

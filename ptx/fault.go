@@ -38,7 +38,16 @@ type Fault struct {
 	Size        int
 	// Count is how often a check found it.
 	Count int64
+	// Check is the tool of compute-sanitizer for what a check found, empty for errors.
+	Check string
+	// Place is the same for whatever the same instructions did.
+	Place string
 	what  string
+}
+
+var checks = map[C.int32_t]string{
+	C.FIND_RACE_READ: "racecheck", C.FIND_RACE_WRITE: "racecheck", C.FIND_RACE_OVERWRITE: "racecheck",
+	C.FIND_UNINITIALIZED: "initcheck", C.FIND_BARRIER_PLACES: "synccheck",
 }
 
 var faultKinds = map[C.int32_t]string{
@@ -143,7 +152,8 @@ func (r *Run) fault(c *C.Fault) *Fault {
 	k := r.k
 	f := &Fault{
 		Kind: faultKinds[c.kind], Kernel: k.f.name, Block: ints(c.block), Thread: ints(c.thread), OtherThread: ints(c.other_thread),
-		Address: uint64(c.address), Size: int(c.size), Count: int64(c.count),
+		Address: uint64(c.address), Size: int(c.size), Count: int64(c.count), Check: checks[c.kind],
+		Place: fmt.Sprintf("%s %d %d %d", k.f.name, c.kind, c.pc, c.other_pc),
 	}
 	pc := int32(c.pc)
 	f.File, f.Line, f.Inlined = k.place(pc)

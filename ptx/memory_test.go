@@ -265,6 +265,9 @@ func TestBarriersAtDifferentPlaces(t *testing.T) {
 	r := mustRun(t, kernelText("setp.lt.u32 %p1, %tid, 32; @%p1 bra A; bar.sync 0; bra END; A: bar.sync 0; END:"), "k", l)
 	require.Len(t, r.Findings, 1)
 	require.Contains(t, r.Findings[0].Error(), "barrier 0 is met at different places")
+	require.Equal(t, "synccheck", r.Findings[0].Check)
+	r = mustRun(t, kernelText("setp.lt.u32 %p1, %tid, 32; @%p1 bra A; bar.sync 1, 64; bra END; A: bar.sync 1, 64; END:"), "k", l)
+	require.Empty(t, r.Findings, "parts of a block that meet")
 }
 
 func TestExactAccesses(t *testing.T) {

@@ -224,7 +224,12 @@ func CheckStats() (counts string, err error) {
 }
 
 func findingRecordOf(f *order.Finding) findingRecord {
+	var kernel hal.KernelFinding
+	if f.Kernel != nil {
+		kernel = *f.Kernel
+	}
 	return findingRecord{
+		Check: kernel.Check, Text: kernel.Text,
 		Category: string(f.Category), Pairs: pairs(f.Count), Range: records.Range(f.Range),
 		BlockKind: int(f.Kind), Block: records.Range(f.Block), BlockSite: f.BlockSite,
 		Why: string(f.Reason.Why), Memory: string(f.Reason.Memory), Devices: f.Reason.Devices,

@@ -165,6 +165,8 @@ type findingRecord struct {
 	Second    accessRecord  `json:"second"`
 	Wait      *noteRecord   `json:"wait"`
 	Record    *noteRecord   `json:"record"`
+	Check     string        `json:"check"` // that found the mistake of a kernel, or ""
+	Text      string        `json:"text"`  // what the kernel did, or ""
 }
 
 // fixRecord is a change of the program that is to order the operations of a finding.

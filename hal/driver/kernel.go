@@ -80,7 +80,27 @@ type Extent struct{ Start, End uint64 }
 
 // PreparedLaunch is a launch with its arguments.
 type PreparedLaunch interface {
-	// Run executes the launch on the calling thread. With record it returns the bytes
-	// that were accessed. The error has the text of what the kernel did wrong, and CUDA's code.
-	Run(record bool) (reads, writes []Extent, fault *Error)
+	// Run executes the launch on the calling thread. With check it notes the bytes that are
+	// accessed, and looks for mistakes that do not end the kernel.
+	Run(check bool) Ran
+}
+
+// Ran is what a run of a kernel was.
+type Ran struct {
+	// Reads and Writes are the bytes that were accessed, as far as they were noted.
+	Reads, Writes []Extent
+	// Findings are the mistakes that did not end the kernel.
+	Findings []KernelFinding
+	// Fault has the text of what the kernel did wrong, and CUDA's code; nil if it ended well.
+	Fault *Error
+}
+
+// KernelFinding is a mistake of a kernel.
+type KernelFinding struct {
+	// Check is the tool of compute-sanitizer that finds such mistakes, for example "racecheck".
+	Check string
+	// Place is the same for each time that the same instructions did it.
+	Place string
+	// Text says what happened, in the words of that tool, and who did it.
+	Text string
 }

@@ -153,6 +153,27 @@ var kernelCases = []testCase{
 		}
 		require.Equal(k, hal.Accesses{Reads: reads, Writes: []hal.Range{{Start: b.Start, Size: 32}}}, seen()[0].accesses)
 	}},
+	{"K5_a_mistake_that_does_not_end_a_kernel_is_found", Kernels | Memory | Recovers, func(k *Kit) {
+		s := k.Stream(ordinary)
+		f := loadFunction(k, loadModule(k, 0, ptxRace), "race_u32")
+		b := k.Alloc(0, 4*64)
+		seen := k.HandedIn()
+		for _, wait := range []uint64{1, 0} {
+			require.NoError(k, s.Launch(k.Me, f, line(64, b.Start, wait), nil, whole(b)))
+		}
+		k.Sync(s)
+		k.Eventually(func() bool { return len(seen()) == 2 }, "the kernels have handed in nothing")
+		require.Empty(k, seen()[0].findings, "with a barrier")
+		found := seen()[1].findings
+		require.NotEmpty(k, found)
+		require.Equal(k, "racecheck", found[0].Check)
+		require.Regexp(k, `^Race reported between \w+ access of thread \(\d+,0,0\) at __shared__ .* kernel race_u32 .* in block \(0,0,0\)`,
+			found[0].Text)
+		k.RT.SetInspector(nil)
+		require.NoError(k, s.Launch(k.Me, f, line(64, b.Start, 0), nil, whole(b)))
+		k.Sync(s)
+		require.Len(k, seen(), 2)
+	}},
 	{"K2_mistakes_are_told_at_the_load", Kernels, func(k *Kit) {
 		d := k.Device(0)
 		for name, image := range map[string][]byte{"nothing": nil, "no program": []byte("this is none\x00")} {

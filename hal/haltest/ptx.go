@@ -45,6 +45,42 @@ FILL_END:
 .func nothing() { ret; }
 `
 
+	// ptxRace: thread i of a block writes word i of shared memory and reads the next one, with a barrier
+	// between the two if wait is not 0.
+	ptxRace = ptxHead + `
+.visible .entry race_u32(
+	.param .u64 race_x,
+	.param .u32 race_wait
+)
+{
+	.shared .align 4 .b8 race_words[256];
+	.reg .pred %p<2>;
+	.reg .b32 %r<9>;
+	.reg .b64 %d<5>;
+
+	ld.param.u64 %d1, [race_x];
+	ld.param.u32 %r1, [race_wait];
+	mov.u32 %r2, %tid.x;
+	shl.b32 %r3, %r2, 2;
+	mov.u32 %r4, race_words;
+	add.u32 %r5, %r4, %r3;
+	st.shared.u32 [%r5], %r2;
+	setp.eq.u32 %p1, %r1, 0;
+	@%p1 bra RACE_READ;
+	bar.sync 0;
+RACE_READ:
+	add.u32 %r6, %r3, 4;
+	and.b32 %r6, %r6, 255;
+	add.u32 %r7, %r4, %r6;
+	ld.shared.u32 %r8, [%r7];
+	cvta.to.global.u64 %d2, %d1;
+	mul.wide.u32 %d3, %r2, 4;
+	add.u64 %d4, %d2, %d3;
+	st.global.u32 [%d4], %r8;
+	ret;
+}
+`
+
 	// ptxBox: element i of x becomes v plus the word i of the box of 40 bytes, for i below 10.
 	ptxBox = ptxHead + `
 .visible .entry box_u32(

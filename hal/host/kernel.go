@@ -173,14 +173,14 @@ type kernelRun struct {
 
 // Run implements driver.PreparedLaunch. On real threads several of them share the blocks; under a
 // deterministic schedule the blocks run one after the other.
-func (r *kernelRun) Run(record bool) (reads, writes []driver.Extent, fault *driver.Error) {
+func (r *kernelRun) Run(check bool) (ran driver.Ran) {
 	l := r.l
-	if record {
-		l.Flags |= ptx.FlagRecord
+	if check {
+		l.Flags |= ptx.FlagRecord | ptx.FlagShared | ptx.FlagSync
 	}
 	run, err := r.k.k.Start(l)
 	if err != nil {
-		return nil, nil, withCode(launchFailed, "launch", err)
+		return driver.Ran{Fault: withCode(launchFailed, "launch", err)}
 	}
 	defer run.Close()
 	var helpers sync.WaitGroup
@@ -195,16 +195,19 @@ func (r *kernelRun) Run(record bool) (reads, writes []driver.Extent, fault *driv
 	report, err := run.Report()
 	if report != nil {
 		_, _ = os.Stdout.WriteString(report.Output) // of printf; a closed output is the program's own affair
-		reads, writes = driverExtents(report.Reads), driverExtents(report.Writes)
+		ran.Reads, ran.Writes = driverExtents(report.Reads), driverExtents(report.Writes)
+		for _, f := range report.Findings {
+			ran.Findings = append(ran.Findings, driver.KernelFinding{Check: f.Check, Place: f.Place, Text: f.Error()})
+		}
 	}
 	if err != nil {
 		code := launchFailed
 		if found, ok := errors.AsType[*ptx.Fault](err); ok && codes[found.Kind] != 0 {
 			code = codes[found.Kind]
 		}
-		fault = withCode(code, "launch", err)
+		ran.Fault = withCode(code, "launch", err)
 	}
-	return reads, writes, fault
+	return ran
 }
 
 func driverExtents(ranges []ptx.Range) []driver.Extent {

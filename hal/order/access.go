@@ -685,7 +685,7 @@ func (c *Checker) takeRefills() {
 
 // addRefill reports that the source of the copy o was changed by an unknown access.
 func (c *Checker) addRefill(o *info, p piece) {
-	key := pair{Refill, o.side(), side{device: -1}}
+	key := pair{category: Refill, a: o.side(), b: side{device: -1}}
 	if c.known(&key, o.id, 0, p) {
 		return
 	}
@@ -698,7 +698,7 @@ func (c *Checker) addRefill(o *info, p piece) {
 
 // undeclaredRefill reports that u may have changed the source of the copy o.
 func (c *Checker) undeclaredRefill(u, o *info, p piece) {
-	key := pair{Undeclared, u.side(), o.side()}
+	key := pair{category: Undeclared, a: u.side(), b: o.side()}
 	if c.known(&key, u.id, o.id, p) {
 		return
 	}

@@ -174,3 +174,27 @@ func TestV45_nodes_that_hand_in_are_compared_in_each_launch(t *testing.T) {
 	declared := run(false) // of a backend that does not tell
 	k.one(Race, declared+1, declared+2)
 }
+
+func TestK5_mistakes_of_a_kernel_are_reported_once_for_each_place(t *testing.T) {
+	k := newKit(t)
+	s := k.free()
+	launch := func() uint32 {
+		return k.do(hal.Operation{Kind: hal.OpLaunch, Name: "scale", Stream: s, Writes: is(0, 100), HandsIn: true, Site: 7})
+	}
+	first, second := launch(), launch()
+	found := func(place string) hal.KernelFinding {
+		return hal.KernelFinding{Check: "racecheck", Place: place, Text: "at " + place}
+	}
+	k.c.KernelFound(second, []hal.KernelFinding{found("a")})
+	k.c.KernelFound(first, []hal.KernelFinding{found("a"), found("b")})
+	k.c.KernelFound(first+100, []hal.KernelFinding{found("c")}) // nobody knows it
+	reports := k.c.Take()
+	require.Len(t, reports, 2)
+	for i, of := range []uint32{second, first} {
+		require.Equal(t, Kernel, reports[i].Category)
+		require.Equal(t, of, reports[i].First.ID)
+		require.True(t, reports[i].Second.Unknown)
+	}
+	require.Equal(t, []string{"at a", "at b"}, []string{reports[0].Kernel.Text, reports[1].Kernel.Text})
+	require.Equal(t, []int64{2, 1}, []int64{reports[0].Count.Load(), reports[1].Count.Load()})
+}

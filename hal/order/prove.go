@@ -71,7 +71,7 @@ func takenOf(f *Finding) taken { return taken{keyOf(&f.Report), sideOf(&f.First)
 
 // keyOf returns what a checker identifies a report by.
 func keyOf(r *Report) pair {
-	key := pair{r.Category, sideOf(&r.First), sideOf(&r.Second)}
+	key := pair{category: r.Category, a: sideOf(&r.First), b: sideOf(&r.Second)}
 	if key.b.before(&key.a) {
 		key.a, key.b = key.b, key.a
 	}
@@ -164,7 +164,7 @@ func (f *following) recorded() ([]*recordedCall, map[pair]side) {
 // reportedIn returns whether a finding is among others, which have the sides called first.
 func reportedIn(seen map[pair]side, t *taken) Verdict {
 	for _, category := range []Category{Race, Refill, t.key.category} {
-		if first, found := seen[pair{category, t.key.a, t.key.b}]; found {
+		if first, found := seen[pair{category: category, a: t.key.a, b: t.key.b}]; found {
 			if first == t.first {
 				return Reported
 			}

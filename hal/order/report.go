@@ -24,10 +24,12 @@ const (
 	// function that is ordered before the copy, and does not say what it writes, may have
 	// done it.
 	Undeclared Category = "undeclared writes"
+	// Kernel: a kernel made a mistake of its own, see Report.Kernel; the other operation is unknown.
+	Kernel Category = "kernel"
 )
 
 // Categories are all categories of reports.
-var Categories = []Category{Race, ByQuery, ByTiming, Refill, Undeclared}
+var Categories = []Category{Race, ByQuery, ByTiming, Refill, Undeclared, Kernel}
 
 // String returns the category as reports give it.
 func (c Category) String() string { return string(c) }
@@ -114,7 +116,7 @@ type Access struct {
 	Write   bool
 	Seen    bool      // observed, not declared
 	Host    bool      // an access by the host
-	Unknown bool      // the other side of a Refill, which is not known
+	Unknown bool      // the other side of a Refill, which is not known, or of a Kernel, where there is none
 	Node    *NodeNote // nil if it is no node of a graph, or one that its stream stands for
 }
 
@@ -149,6 +151,8 @@ type Report struct {
 	First, Second Access
 	Range         hal.Range // of the first pair of its kind
 	Reason        Reason
+	// Kernel is the mistake of First, nil in other categories than that.
+	Kernel *hal.KernelFinding
 	// Count is how many pairs of operations there are so far; it grows when the report
 	// was taken, too. Nil for refills, which are each one's own.
 	Count *atomic.Int64
@@ -173,11 +177,12 @@ type nodeSide struct {
 type pair struct {
 	category Category
 	a, b     side
+	place    string // of a mistake in a kernel
 }
 
 // calls is the pair without its streams.
 func (p pair) calls() pair {
-	return pair{p.category, side{site: p.a.site, kind: p.a.kind}, side{site: p.b.site, kind: p.b.kind}}
+	return pair{category: p.category, a: side{site: p.a.site, kind: p.a.kind}, b: side{site: p.b.site, kind: p.b.kind}}
 }
 
 func (a *side) before(b *side) bool {
@@ -300,12 +305,39 @@ func (c *Checker) pair(category Category, a, o participant, p piece) {
 	if o.arrival < a.arrival || a.run != nil && a.run == o.run && a.run.listedLater(a.node, o.node) {
 		a, o = o, a // what is observed late may be of the first of two nodes of a launch
 	}
-	key := pair{category, a.side(), o.side()}
+	key := pair{category: category, a: a.side(), b: o.side()}
 	if !c.known(&key, a.id, o.id, p) {
 		c.add(key, Report{
 			Category: category, First: a.access(a.write, a.seen), Second: o.access(o.write, o.seen),
 			Reason: reason(a.info, o.info, a.reused),
 		}, p)
+	}
+}
+
+// KernelFound reports mistakes of the kernel id that did not end it. It is called before HandedIn for that kernel.
+//
+// Contract: K5.
+func (c *Checker) KernelFound(id uint32, found []hal.KernelFinding) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := c.awaited[id]
+	if t == nil {
+		c.observed(id) // if it was held: it ran, so what it waited for came
+		if t = c.awaited[id]; t == nil {
+			return
+		}
+	}
+	for _, f := range found {
+		c.mistake(t.in, f, piece{})
+	}
+}
+
+// mistake reports what a kernel did by itself, to the memory p if that is known.
+func (c *Checker) mistake(o *info, found hal.KernelFinding, p piece) {
+	none := Access{Device: -1, Host: true, Unknown: true}
+	key := pair{category: Kernel, a: o.side(), b: side{device: -1}, place: found.Place}
+	if !c.known(&key, o.id, 0, p) {
+		c.add(key, Report{Category: Kernel, First: o.access(false, false), Second: none, Kernel: &found}, p)
 	}
 }
 

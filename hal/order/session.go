@@ -276,6 +276,10 @@ func (f *following) inspect() {
 		f.checker.Overwritten(id, source)
 		f.collect(nil)
 	}}
+	i.KernelFound = func(id uint32, found []hal.KernelFinding) {
+		f.checker.KernelFound(id, found)
+		f.collect(nil)
+	}
 	i.HandedIn = func(id uint32, reads, writes []hal.Range) {
 		f.checker.HandedIn(id, reads, writes)
 		f.collect(nil)

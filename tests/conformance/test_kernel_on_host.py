@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -208,6 +209,85 @@ def test_V45_kernels_that_write_different_rows_of_an_array_are_not_reported() ->
 def test_V45_one_row_too_far_is_reported() -> None:
     (text,) = races_of_rows(33)
     assert "4 bytes" in text and "scale" in text, text
+
+
+# x[i] = the word that the next thread of the block wrote into shared memory.
+NEXT = """
+.version 7.0
+.target sm_80
+.address_size 64
+.file 1 "next.cu"
+.visible .entry next(.param .u64 x)
+{
+    .shared .align 4 .b8 words[256];
+    .reg .b32 %r<8>;
+    .reg .b64 %d<4>;
+    ld.param.u64 %d1, [x];
+    mov.u32 %r1, %tid.x;
+    shl.b32 %r2, %r1, 2;
+    mov.u32 %r3, words;
+    add.u32 %r4, %r3, %r2;
+    .loc 1 7 5
+    st.shared.u32 [%r4], %r1;
+    // BARRIER
+    add.u32 %r5, %r2, 4;
+    and.b32 %r5, %r5, 255;
+    add.u32 %r6, %r3, %r5;
+    .loc 1 9 5
+    ld.shared.u32 %r7, [%r6];
+    mul.wide.u32 %d2, %r1, 4;
+    add.u64 %d3, %d1, %d2;
+    st.global.u32 [%d3], %r7;
+    ret;
+}
+"""
+
+
+def mistakes(barrier: str) -> Any:
+    """Return what is found of two launches of NEXT."""
+    kernel = hs.Kernel(NEXT.replace("// BARRIER", barrier), name="next", signature="out uint32 *x")
+    with hs.sanitize(on="collect") as report:
+        s, x = hs.Stream(), hs.zeros(64, np.uint32)
+        hs.synchronize(0, timeout=LIMIT)
+        for _ in range(2):
+            s.launch(kernel, 1, 64, x)
+        s.synchronize(timeout=LIMIT)
+    assert x.numpy(s)[0] == 1  # the stream goes on
+    return report
+
+
+def test_K5_a_race_in_shared_memory_is_a_finding_with_its_line_and_thread() -> None:
+    report = mistakes("")
+    assert len(report) >= 1 and list(report) == report.kernels and not report.races
+    finding = report.kernels[0]
+    assert finding.category == "kernel" and finding.tool == "racecheck" and finding.pairs == 2
+    expected = (
+        r"racecheck: Race reported between (Read|Write) access of thread \(\d+,0,0\) at __shared__ 0x\w+ "
+        r"at kernel next \(next.cu:[79]\) by thread \(\d+,0,0\) in block \(0,0,0\); and (Read|Write) access of thread "
+        r"\(\d+,0,0\) at next.cu:[79] .*\n  launched on stream \d+ \(s\)\n"
+    )
+    assert re.match(expected, finding.text), finding.text
+    assert finding.first.frames[0].file == __file__ and "s.launch(kernel, 1, 64, x)" in finding.text
+    assert "in 2 launches" in finding.text and "kernel" in report.summary and finding.text in str(report)
+
+
+def test_K5_with_the_barrier_there_is_no_finding() -> None:
+    assert mistakes("bar.sync 0;").all == []
+
+
+def test_K5_a_mistake_of_a_kernel_raises_and_can_be_suppressed() -> None:
+    kernel = hs.Kernel(NEXT, name="next", signature="out uint32 *x")
+
+    def launch() -> None:
+        x = hs.zeros(64, np.uint32)
+        hs.Stream().launch(kernel, 1, 64, x)
+        hs.synchronize(0, timeout=LIMIT)
+
+    with pytest.raises(hs.UnorderedAccessError, match="racecheck: Race reported"), hs.sanitize():
+        launch()
+    with hs.sanitize(suppressions=[f"kernel:{__file__}"]) as report:
+        launch()
+    assert not report and report.suppressed >= 1
 
 
 def test_K3_what_a_kernel_prints_is_on_the_standard_output(child: Callable[..., Any]) -> None:

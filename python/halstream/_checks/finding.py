@@ -162,7 +162,8 @@ class Finding(NamedTuple):
         true. ``timing``: only the time at which two host threads made their
         calls. ``refill``: pinned memory changed under a pending copy.
         ``undeclared``: it did, and a function ordered before the copy, `first`,
-        may have done it without declaring what it writes.
+        may have done it without declaring what it writes. ``kernel``: a kernel,
+        `first`, made a mistake of its own; `second` is none.
     first, second : Access
         In the order of the calls.
     start, nbytes : int
@@ -173,6 +174,11 @@ class Finding(NamedTuple):
         The name of the parameter or buffer of a module of the real torch that it belongs to; '' for other memory.
     shared : str
         The type of the object that `halstream.shared` stands for; '' for memory.
+    tool : str
+        The tool of compute-sanitizer that finds such mistakes of a kernel: ``racecheck``, ``initcheck`` or
+        ``synccheck``; '' in other categories.
+    mistake : str
+        What the kernel did, with its line, block and thread; '' in other categories.
     number, check : int
         Its place among what was found by one check of the extension, and which check that was.
     schedule : str
@@ -206,6 +212,8 @@ class Finding(NamedTuple):
     check: int = 0
     alike: tuple[Finding, ...] = ()
     schedule: str = ""
+    tool: str = ""
+    mistake: str = ""
 
     @property
     def text(self) -> str:
@@ -382,6 +390,8 @@ def finding_of(record: FindingRecord, made: Made) -> Finding:
         parameter=made.parameter(start, nbytes),
         shared=title_at(start),
         schedule=record["schedule"],
+        tool=record["check"],
+        mistake=record["text"],
     )
 
 

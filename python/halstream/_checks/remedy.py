@@ -158,6 +158,8 @@ def _options(f: Finding) -> Iterator[Remedy]:
 
 def _without_waits(f: Finding) -> Remedy | None:
     """Return what to do where no wait between the two calls is the answer."""
+    if f.category == "kernel":
+        return Remedy("", "", None, "")
     if f.category == "undeclared":
         return Remedy("", "", None, "declare what the function writes where it is enqueued: writes=[...]")
     if f.why == WHY_NO_PATH_IN_THE_GRAPH and f.first.node and f.second.node:

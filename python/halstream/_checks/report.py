@@ -67,6 +67,11 @@ _HEADS = {
 
 def text(f: Finding, lost: bool = False) -> str:
     """Return the text of one finding; of one that a compiler has made where the program has none, if `lost`."""
+    if f.category == "kernel":
+        lines = [f"{f.tool}: {f.mistake}", "  launched on " + stream_label(f, f.first), *_stack(f.first)]
+        if f.pairs > 1:
+            lines.append(f"  (in {f.pairs:,} launches with this stack)")
+        return "\n".join(lines)
     lines = [_HEADS[f.category].format(n=f"shared {f.shared}" if f.shared else _bytes(f.nbytes)), "  " + _where(f)]
     if f.category == "refill":
         copy = f"{f.first.node} of the launch" if f.first.node else "the copy,"
@@ -131,6 +136,8 @@ def described(f: Finding, access: Access) -> str:
     if access.reached:
         does += f" {access.reached},"
     on = f"on {stream_label(f, access, origin=True)}"
+    if f.category == "kernel":
+        return f"kernel {access.operation} {on}"
     if f.category == "undeclared" and access is f.first:
         what = "native function" if access.kind == OP_NATIVE else "function"
         return f"{what} {access.function}".rstrip() + f" {on} does not say what it writes"
@@ -180,7 +187,9 @@ def _stack(access: Access) -> list[str]:
 
 
 def reason(f: Finding) -> str:
-    """Return why nothing orders the accesses, in a phrase."""
+    """Return why nothing orders the accesses, or what a kernel did, in a phrase."""
+    if f.category == "kernel":
+        return f"{f.tool}: {f.mistake}"
     first, second = stream_label(f, f.first), stream_label(f, f.second)
     does = "write" if f.first.write else "read"
     wait = ""
@@ -259,6 +268,7 @@ def _call(access: Access) -> tuple[object, ...]:
 _NAMES = (
     ("race", "unordered access", "unordered accesses"),
     ("refill", "refill of pinned memory", "refills of pinned memory"),
+    ("kernel", "mistake of a kernel", "mistakes of kernels"),
     ("query", "pair ordered by a query only", "pairs ordered by a query only"),
     ("timing", "pair ordered by host timing only", "pairs ordered by host timing only"),
     ("undeclared", "change by unknown accesses", "changes by unknown accesses"),
@@ -268,7 +278,7 @@ _NAMES = (
 class Report:
     """What was found; empty is false.
 
-    Its length and its items are the races and the refills. What only a query
+    Its length and its items are the races, the refills and the mistakes of kernels. What only a query
     or the timing of host threads orders is in `by_query` and
     `by_host_timing` instead, and what a function may have done that declares no
     writes in `by_unknown_accesses`: these never raise or warn.
@@ -355,6 +365,11 @@ class Report:
         return self._of("refill")
 
     @property
+    def kernels(self) -> list[Finding]:
+        """Mistakes of kernels that the host device executed."""
+        return self._of("kernel")
+
+    @property
     def by_query(self) -> list[Finding]:
         """Pairs that only a query that returned true orders."""
         return self._of("query")
@@ -372,13 +387,13 @@ class Report:
     @property
     def all(self) -> list[Finding]:
         """Everything."""
-        return self._of("race", "refill", "query", "timing", "undeclared")
+        return self._of(*(name[0] for name in _NAMES))
 
     def __iter__(self) -> Iterator[Finding]:
-        return iter(self._of("race", "refill"))
+        return iter(self._of("race", "refill", "kernel"))
 
     def __len__(self) -> int:
-        return len(self._of("race", "refill"))
+        return len(self._of("race", "refill", "kernel"))
 
     def __bool__(self) -> bool:
         return len(self) > 0

@@ -43,6 +43,9 @@ RULES = {
         "error",
         "Pinned memory changed before the host waited for a copy of it.",
     ),
+    "kernel": Rule(
+        "KernelMistake", "error", "A kernel raced in shared memory, read what nobody wrote, or split a barrier."
+    ),
     "query": Rule("OrderedByQueryOnly", "note", "Two operations are ordered only because a query returned true."),
     "timing": Rule("OrderedByTimingOnly", "note", "Two operations are ordered only by the timing of host threads."),
     "undeclared": Rule(
@@ -104,7 +107,7 @@ class Result(TypedDict):
 def of_finding(finding: Finding, test: str = "") -> Result:
     """Return what the sanitizer found."""
     first, second = finding.first, finding.second
-    main, other = (first, second) if finding.category == "refill" else (second, first)
+    main, other = (first, second) if finding.category in ("refill", "kernel") else (second, first)
     found = remedy(finding)
     at = found.place
     return {

@@ -315,7 +315,7 @@ def _error(report: Report, text: str = "") -> UnorderedAccessError:
 
 def _warn(finding: Finding) -> None:
     """Warn at the line of the second access; once, as each finding is one."""
-    access = finding.first if finding.category == "refill" else finding.second
+    access = finding.first if finding.category in ("refill", "kernel") else finding.second
     file, line, _ = access.frames[0] if access.frames else ("<unknown>", 1, "")
     warnings.warn_explicit(finding.text, UnorderedAccessWarning, file, line)
 

@@ -4,7 +4,7 @@ One rule per line; what follows a ``#`` at the start of a line, or behind a
 space, is a comment. A rule is ``KIND:PATH``, ``KIND:PATH:LINE`` or
 ``KIND:PATH:FUNCTION``:
 
-* KIND is ``race``, ``query``, ``timing``, ``refill``, ``undeclared``, or ``any``;
+* KIND is ``race``, ``query``, ``timing``, ``refill``, ``undeclared``, ``kernel``, or ``any``;
 * PATH is the end of a file's path, from a separator on; ``*``, ``?`` and
   ``[...]`` stand for other characters, as in a shell. A file of an installed
   package is meant only where PATH begins with the package's folder
@@ -35,7 +35,7 @@ from .._sites import Frame
 __all__ = ["KINDS", "Place", "Rule", "Rules", "from_environment", "load", "rule_of", "rules_of"]
 
 #: What a rule can be about.
-KINDS = ("race", "query", "timing", "refill", "undeclared", "any")
+KINDS = ("race", "query", "timing", "refill", "undeclared", "kernel", "any")
 
 _FORM = (
     f"a rule is KIND:PATH, KIND:PATH:LINE or KIND:PATH:FUNCTION, with KIND one of {', '.join(KINDS)}; "
