@@ -89,3 +89,18 @@ func TestO5_listeners_learn_of_a_free_before_its_memory_is_given_out_again(t *te
 	require.NoError(t, err)
 	require.Greater(t, after, before)
 }
+
+// Launches are given a list of all memory, which is made again only when memory has changed.
+func TestK3_the_list_of_memory_stays_until_memory_changes(t *testing.T) {
+	rt, me, dev := oneDevice(t)
+	first, err := dev.Alloc(me, 100)
+	require.NoError(t, err)
+	list := rt.Extents()
+	require.Contains(t, list, driver.Extent{Start: first.Start, End: first.Start + first.Size})
+	require.Same(t, &list[0], &rt.Extents()[0])
+	second, err := dev.Alloc(me, 100)
+	require.NoError(t, err)
+	require.Len(t, rt.Extents(), len(list)+1)
+	require.NoError(t, rt.Free(me, second.Start))
+	require.Equal(t, list, rt.Extents())
+}

@@ -14,3 +14,6 @@ func ContextStreams(c *Context) int {
 
 // Wake counts n more threads as woken in Next, which do not run yet.
 func Wake(n int32) { waking.Add(n) }
+
+// Extents is the list of memory that launches are given.
+func (rt *Runtime) Extents() []driver.Extent { return rt.memory.extents() }

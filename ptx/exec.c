@@ -1282,7 +1282,7 @@ void ptx_program_free(Program *p) {
 }
 
 Launch *ptx_launch_new(Program *p, const int32_t *grid, const int32_t *block, int32_t dynamic_shared, uint32_t flags,
-                       int64_t limit, const void *params, const Range *memory, int32_t memory_count) {
+                       int64_t limit, const void *params, const Range *memory, int32_t memory_count, Range module) {
 	Launch *l = calloc(1, sizeof *l);
 	if (!l) return NULL;
 	l->program = p;
@@ -1295,12 +1295,13 @@ Launch *ptx_launch_new(Program *p, const int32_t *grid, const int32_t *block, in
 	l->flags = flags;
 	l->limit = limit;
 	l->params = copied(params, (size_t)p->param_bytes);
-	l->memory = copied(memory, (size_t)memory_count * sizeof *memory);
+	l->memory = memory;
 	l->memory_count = memory_count;
+	l->module = module;
 	l->blocks = (int64_t)grid[0] * grid[1] * grid[2];
 	pthread_mutex_init(&l->mutex, NULL);
 	ptx_launch_reset(l);
-	if (l->params && l->memory) return l;
+	if (l->params) return l;
 	ptx_launch_free(l);
 	return NULL;
 }
@@ -1324,7 +1325,6 @@ void ptx_launch_free(Launch *l) {
 	ptx_bitmap_free(l, l->reads);
 	ptx_bitmap_free(l, l->writes);
 	free(l->params);
-	free(l->memory);
 	free(l->output);
 	pthread_mutex_destroy(&l->mutex);
 	free(l);

@@ -128,9 +128,11 @@ func threadText(t [3]int) string { return fmt.Sprintf("(%d,%d,%d)", t[0], t[1], 
 // nearest describes where an address lies by the nearest range of memory.
 func (r *Run) nearest(address uint64) string {
 	best, text := ^uint64(0), ""
-	for _, m := range unsafe.Slice(r.launch.memory, int(r.launch.memory_count)) {
+	ranges := append(unsafe.Slice(r.launch.memory, int(r.launch.memory_count)), r.launch.module)
+	for _, m := range ranges {
 		start, end := uint64(m.start), uint64(m.end)
 		switch {
+		case start == end:
 		case address >= end && address-end < best:
 			best = address - end
 			text = fmt.Sprintf("is %d bytes after the nearest allocation at %#x of size %d bytes", best+1, start, end-start)

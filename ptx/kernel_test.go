@@ -33,6 +33,7 @@ type spanned interface {
 // launchOf packs parameters: buffers are pointers, numbers have the size of their type.
 func launchOf(grid, block int, args ...any) Launch {
 	l := Launch{Grid: [3]int{grid, 1, 1}, Block: [3]int{block, 1, 1}, Limit: 1 << 28}
+	var memory []Range
 	put := func(v uint64, size int) {
 		for len(l.Params)%size != 0 {
 			l.Params = append(l.Params, 0)
@@ -43,7 +44,7 @@ func launchOf(grid, block int, args ...any) Launch {
 		switch v := a.(type) {
 		case spanned:
 			put(v.address(), 8)
-			l.Memory = append(l.Memory, v.span())
+			memory = append(memory, v.span())
 		case uint64:
 			put(v, 8)
 		case uint32:
@@ -58,7 +59,11 @@ func launchOf(grid, block int, args ...any) Launch {
 			panic(fmt.Sprintf("%T", a))
 		}
 	}
-	sortRanges(l.Memory)
+	sortRanges(memory)
+	var err error
+	if l.Memory, err = NewMemory(memory); err != nil {
+		panic(err)
+	}
 	return l
 }
 

@@ -15,7 +15,6 @@ import (
 	"fmt"
 	"math"
 	"runtime"
-	"slices"
 	"sort"
 	"sync"
 	"unsafe"
@@ -307,40 +306,62 @@ type Launch struct {
 	Grid, Block [3]int
 	Shared      int    // bytes of dynamic shared memory
 	Params      []byte // as Kernel.Params places them
-	// Memory is what the kernel may access: sorted, disjoint ranges. Variables of the module are added.
-	Memory []Range
+	// Memory is what the kernel may access besides the variables of the module; nil for nothing.
+	Memory *Memory
 	Flags  Flags
 	// Limit is how many instructions of all blocks may be executed, each for all threads of a block; 0 for no limit.
 	Limit int64
+}
+
+// Memory is ranges of memory that kernels may access. It does not change, so that any number of launches share one.
+type Memory struct {
+	ranges unsafe.Pointer // of C
+	count  int
+}
+
+// NewMemory returns ranges as launches take them.
+//
+// # Errors
+//   - the ranges overlap or are not in the order of their addresses.
+func NewMemory(ranges []Range) (*Memory, error) {
+	for i, r := range ranges {
+		if r.End < r.Start || i > 0 && r.Start < ranges[i-1].End {
+			return nil, fmt.Errorf("ptx: the ranges of memory overlap or are out of order at %#x", r.Start)
+		}
+	}
+	size := len(ranges) * int(unsafe.Sizeof(Range{}))
+	m := &Memory{ranges: C.malloc(C.size_t(size + 1)), count: len(ranges)}
+	if m.ranges == nil {
+		return nil, errors.New("ptx: no memory for a list of memory")
+	}
+	copy(unsafe.Slice((*Range)(m.ranges), len(ranges)), ranges)
+	runtime.AddCleanup(m, func(p unsafe.Pointer) { C.free(p) }, m.ranges)
+	return m, nil
 }
 
 // Run is one launch. Any number of threads may work on it at once.
 type Run struct {
 	k      *Kernel
 	launch *C.Launch
-	module Range // the module's own variables, which reports leave out
+	memory *Memory // of the launch, which does not own it
 }
 
 // Start prepares a launch. Nothing is executed before [Run.Work].
 //
 // # Errors
-//   - wrong sizes of grid, block, shared memory or parameters, or ranges of memory out of order.
+//   - wrong sizes of grid, block, shared memory or parameters.
 func (k *Kernel) Start(l Launch) (*Run, error) {
 	if err := k.Check(&l); err != nil {
 		return nil, err
 	}
 	memory := l.Memory
-	var module Range
+	if memory == nil {
+		memory = &Memory{}
+	}
+	var module C.Range
 	if s := k.m.state; s.size > 0 {
-		start := uint64(alignUp(int(uintptr(s.memory)), 64))
-		module = Range{start, start + uint64(alignUp(s.size, 16))}
-		at, _ := slices.BinarySearchFunc(memory, start, func(r Range, a uint64) int {
-			if r.Start < a {
-				return -1
-			}
-			return 1
-		})
-		memory = slices.Insert(slices.Clone(memory), at, module)
+		module.start = C.uint64_t(alignUp(int(uintptr(s.memory)), 64))
+		module.end = module.start + C.uint64_t(alignUp(s.size, 16))
 	}
 	limit := l.Limit
 	if limit <= 0 {
@@ -353,11 +374,11 @@ func (k *Kernel) Start(l Launch) (*Run, error) {
 	params := make([]byte, alignUp(k.bytes, 16)+16)
 	copy(params, l.Params)
 	launch := C.ptx_launch_new(k.program, &grid[0], &block[0], C.int32_t(l.Shared), C.uint32_t(l.Flags), C.int64_t(limit), unsafe.Pointer(&params[0]),
-		(*C.Range)(unsafe.Pointer(first(memory))), C.int32_t(len(memory)))
+		(*C.Range)(memory.ranges), C.int32_t(memory.count), module)
 	if launch == nil {
 		return nil, errors.New("ptx: no memory for a launch")
 	}
-	return &Run{k: k, launch: launch, module: module}, nil
+	return &Run{k: k, launch: launch, memory: memory}, nil
 }
 
 // Check returns the error with which [Kernel.Start] refuses a launch.
@@ -384,11 +405,6 @@ func (k *Kernel) Check(l *Launch) error {
 	if len(l.Params) != k.bytes {
 		return fmt.Errorf("ptx: kernel %s: %d bytes of parameters; it takes %d", k.f.name, len(l.Params), k.bytes)
 	}
-	for i, r := range l.Memory {
-		if r.End < r.Start || i > 0 && r.Start < l.Memory[i-1].End {
-			return fmt.Errorf("ptx: kernel %s: the ranges of memory overlap or are out of order at %#x", k.f.name, r.Start)
-		}
-	}
 	return nil
 }
 
@@ -411,7 +427,7 @@ func (r *Run) Again() { C.ptx_launch_reset(r.launch) }
 // Close frees what the run holds; no Work may be going on.
 func (r *Run) Close() {
 	C.ptx_launch_free(r.launch)
-	r.launch = nil
+	r.launch, r.memory = nil, nil
 }
 
 // Report is what a launch did.
@@ -456,11 +472,8 @@ func (r *Run) intervals(which int) []Range {
 	}
 	out := make([]Range, n)
 	C.ptx_intervals(r.launch, C.int(which), (*C.Range)(unsafe.Pointer(&out[0])), n)
-	kept := out[:0]
+	kept := out[:0] // ranges of memory may follow each other without a gap
 	for _, o := range out {
-		if o.Start >= r.module.Start && o.End <= r.module.End {
-			continue
-		}
 		if n := len(kept); n > 0 && kept[n-1].End == o.Start {
 			kept[n-1].End = o.End
 			continue

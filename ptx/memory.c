@@ -124,7 +124,8 @@ static Fault *access_fault(Context *x, const Insn *in, int lane, int kind, int a
 	return f;
 }
 
-/* The range of the launch's memory that has these bytes, or -1. */
+/* The range of the launch's memory that has these bytes, memory_count for variables of the module that are in none, or
+ * -1. */
 static int find_range(Context *x, uint64_t address, uint64_t end) {
 	const Launch *l = x->launch;
 	const Range *m = l->memory;
@@ -135,9 +136,11 @@ static int find_range(Context *x, uint64_t address, uint64_t end) {
 		if (m[mid].start <= address) lo = mid + 1;
 		else hi = mid;
 	}
-	if (lo == 0 || end > m[lo - 1].end || end < address) return -1;
-	x->range = lo - 1;
-	return lo - 1;
+	if (lo > 0 && end <= m[lo - 1].end && end >= address) {
+		x->range = lo - 1;
+		return lo - 1;
+	}
+	return address >= l->module.start && end <= l->module.end && address <= end ? l->memory_count : -1;
 }
 
 static int other_memory(const Context *x, uint64_t address, int size) {
@@ -147,6 +150,7 @@ static int other_memory(const Context *x, uint64_t address, int size) {
 }
 
 static void record_access(Context *x, int r, int access, uint64_t start, uint64_t end) {
+	if (r == x->launch->memory_count) return; /* a variable of the module is nobody else's */
 	if (access & ACCESS_READ) record(x->launch, x->reads, r, start, end);
 	if (access & ACCESS_WRITE) record(x->launch, x->writes, r, start, end);
 }

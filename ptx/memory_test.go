@@ -109,21 +109,22 @@ func TestWrongLaunches(t *testing.T) {
 	_, err := k.Run(good)
 	require.NoError(t, err)
 	for want, change := range map[string]func(l *Launch){
-		"a grid of [0 1 1] blocks":                     func(l *Launch) { l.Grid[0] = 0 },
-		"a grid of [1 70000 1] blocks":                 func(l *Launch) { l.Grid[1] = 70000 },
-		"a block of [0 1 1] threads":                   func(l *Launch) { l.Block[0] = 0 },
-		"a block of 64 threads; 32 are the most":       func(l *Launch) { l.Block[0] = 64 },
-		"the kernel was compiled for [32 1 1]":         func(l *Launch) { l.Block = [3]int{16, 2, 1} },
-		"8 bytes of parameters; it takes 4":            func(l *Launch) { l.Params = make([]byte, 8) },
-		"-1 bytes of shared memory":                    func(l *Launch) { l.Shared = -1 },
-		"300000 bytes of shared memory":                func(l *Launch) { l.Shared = 300000 },
-		"ranges of memory overlap or are out of order": func(l *Launch) { l.Memory = []Range{{100, 200}, {150, 300}} },
+		"a grid of [0 1 1] blocks":               func(l *Launch) { l.Grid[0] = 0 },
+		"a grid of [1 70000 1] blocks":           func(l *Launch) { l.Grid[1] = 70000 },
+		"a block of [0 1 1] threads":             func(l *Launch) { l.Block[0] = 0 },
+		"a block of 64 threads; 32 are the most": func(l *Launch) { l.Block[0] = 64 },
+		"the kernel was compiled for [32 1 1]":   func(l *Launch) { l.Block = [3]int{16, 2, 1} },
+		"8 bytes of parameters; it takes 4":      func(l *Launch) { l.Params = make([]byte, 8) },
+		"-1 bytes of shared memory":              func(l *Launch) { l.Shared = -1 },
+		"300000 bytes of shared memory":          func(l *Launch) { l.Shared = 300000 },
 	} {
 		l := good
 		change(&l)
 		_, err := k.Run(l)
 		require.ErrorContains(t, err, want)
 	}
+	_, err = NewMemory([]Range{{100, 200}, {150, 300}})
+	require.ErrorContains(t, err, "ranges of memory overlap or are out of order")
 	m, err := Parse(head + ".entry k() { ret; }")
 	require.NoError(t, err)
 	_, err = m.Kernel("other")

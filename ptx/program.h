@@ -208,8 +208,9 @@ typedef struct {
 	int32_t dynamic_shared, shared; /* bytes; shared is all of it, rounded up */
 	uint32_t flags;
 	uint8_t *params;
-	Range *memory;         /* sorted, disjoint */
+	const Range *memory;   /* sorted, disjoint; shared with other launches, its owner keeps it */
 	int32_t memory_count;
+	Range module;          /* the variables of the module */
 	int64_t blocks;        /* of the grid */
 	int64_t limit;         /* instructions of all blocks */
 	int64_t next;          /* atomic: the next block */
@@ -237,7 +238,7 @@ Program *ptx_program_new(const Insn *code, int32_t code_count, const MemOperand 
 void ptx_program_free(Program *p);
 
 Launch *ptx_launch_new(Program *p, const int32_t *grid, const int32_t *block, int32_t dynamic_shared, uint32_t flags,
-                       int64_t limit, const void *params, const Range *memory, int32_t memory_count);
+                       int64_t limit, const void *params, const Range *memory, int32_t memory_count, Range module);
 void ptx_launch_reset(Launch *l);
 void ptx_launch_free(Launch *l);
 void ptx_stop(Launch *l);

@@ -68,7 +68,8 @@ type Launch struct {
 type SimulatedFunction interface {
 	Function
 	// Prepare returns a launch that can run any number of times, one after the other. A
-	// kernel may access the memory only, which is sorted and disjoint.
+	// kernel may access the memory only, which is sorted and disjoint. The list, which may be long, does not
+	// change any more, and is the same slice at each launch until memory changes.
 	Prepare(l Launch, memory []Extent) (PreparedLaunch, error)
 	// Accesses returns a letter for each parameter, by what the kernel does to the memory behind
 	// its value: r, w, b for both or for what only a run can tell, and - for nothing.

@@ -28,7 +28,8 @@ type engine struct {
 	// woken are the workers that were given work and have not begun it.
 	woken []*worker
 	// engines is how many workers one device may have at work.
-	engines int
+	engines      int
+	kernelMemory kernelMemory
 	// kernelLimit is after how many instructions a kernel fails.
 	kernelLimit int64
 	// following says that the times of tagged operations are collected in executed.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -38,10 +37,8 @@ func withCode(code int, op string, err error) *driver.Error {
 
 // module is a program: PTX, which the processor executes.
 type module struct {
-	dev     *Device
-	m       *ptx.Module
-	mu      sync.Mutex
-	globals []driver.Extent // that were asked for, which a launch of the module's own kernels is not given again
+	dev *Device
+	m   *ptx.Module
 }
 
 // Load implements driver.KernelDevice.
@@ -79,9 +76,6 @@ func (p *module) Global(name string) (start, size uint64, err error) {
 	if !ok {
 		return 0, 0, withCode(notFound, "find variable", fmt.Errorf("the program has no variable %s", name))
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.globals = append(p.globals, driver.Extent{Start: start, End: start + uint64(bytes)})
 	return start, uint64(bytes), nil
 }
 
@@ -146,14 +140,9 @@ func (k *kernel) Prepare(l driver.Launch, memory []driver.Extent) (driver.Prepar
 		copy(params[p.Offset:p.Offset+p.Size], l.Args[cell*driver.Cell:])
 		cell += driver.Cells(p.Size)
 	}
-	ranges := make([]ptx.Range, 0, len(memory))
-	k.p.mu.Lock()
-	own := k.p.globals
-	k.p.mu.Unlock()
-	for _, e := range memory {
-		if len(own) == 0 || !slices.Contains(own, e) { // the executor adds the module's own variables
-			ranges = append(ranges, ptx.Range(e))
-		}
+	ranges, err := k.p.dev.eng.kernelMemory.of(memory)
+	if err != nil {
+		return nil, driver.Errorf(driver.OutOfMemory, op, "%v", err)
 	}
 	run := &kernelRun{k: k, l: ptx.Launch{Grid: three(l.Grid), Block: three(l.Block), Shared: int(l.Shared), Params: params,
 		Memory: ranges, Limit: k.p.dev.eng.kernelLimit}}
@@ -161,6 +150,35 @@ func (k *kernel) Prepare(l driver.Launch, memory []driver.Extent) (driver.Prepar
 		return nil, driver.Errorf(driver.InvalidValue, op, "%v", err)
 	}
 	return run, nil
+}
+
+// kernelMemory keeps the latest list of memory in the form in which kernels take it: launches are given the same list until
+// memory changes.
+type kernelMemory struct {
+	mu     sync.Mutex
+	list   []driver.Extent
+	memory *ptx.Memory
+}
+
+// of returns a list as kernels take it.
+func (m *kernelMemory) of(list []driver.Extent) (*ptx.Memory, error) {
+	if len(list) == 0 {
+		return nil, nil
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.list) == len(list) && &m.list[0] == &list[0] {
+		return m.memory, nil
+	}
+	ranges := make([]ptx.Range, len(list))
+	for i, e := range list {
+		ranges[i] = ptx.Range(e)
+	}
+	made, err := ptx.NewMemory(ranges)
+	if err == nil {
+		m.list, m.memory = list, made
+	}
+	return made, err
 }
 
 func three(n [3]uint32) [3]int { return [3]int{int(n[0]), int(n[1]), int(n[2])} }

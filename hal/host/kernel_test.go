@@ -2,6 +2,7 @@ package host_test
 
 import (
 	"fmt"
+	"runtime"
 	"strconv"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 	"halstream/hal"
 	"halstream/hal/driver"
 	"halstream/hal/host"
+	"halstream/ptx"
 )
 
 // openDevice returns a device of a host backend with so many engines.
@@ -77,4 +79,34 @@ func TestK3_the_device_says_what_a_launch_may_have(t *testing.T) {
 		_, err := d.(driver.FactDevice).Fact(name)
 		require.ErrorIs(t, err, hal.ErrNotSupported, name)
 	}
+}
+
+// TestK3_launches_share_the_list_of_memory counts what launches copy in a program with many blocks of memory.
+func TestK3_launches_share_the_list_of_memory(t *testing.T) {
+	d := openDevice(t, 2)
+	f := loadKernel(t, d, "() { ret; }")
+	list := func(from uint64) []driver.Extent {
+		extents := make([]driver.Extent, 50_000)
+		for i := range extents {
+			extents[i] = driver.Extent{Start: from + 100*uint64(i), End: from + 100*uint64(i) + 50}
+		}
+		return extents
+	}
+	l := driver.Launch{Function: f, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1}}
+	prepare := func(memory []driver.Extent) *ptx.Memory {
+		prepared, err := f.Prepare(l, memory)
+		require.NoError(t, err)
+		require.Nil(t, prepared.Run(false).Fault)
+		return host.KernelMemory(prepared)
+	}
+	memory := list(1 << 20)
+	first := prepare(memory)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range 100 {
+		require.Same(t, first, prepare(memory))
+	}
+	runtime.ReadMemStats(&after)
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(50_000*16), "bytes of 100 launches")
+	require.NotSame(t, first, prepare(list(1<<21)), "memory has changed")
 }
