@@ -51,11 +51,14 @@ func (m *Module) Function(name string) (*Function, error) {
 //
 // # Errors
 //   - [ErrInvalidValue]: the module has none with this name.
-//   - [ErrClosed].
+//   - [ErrClosed], [ErrInHostFunction].
 //
-// Contract: K4. Source: CUDA driver API, cuModuleGetGlobal.
+// Contract: K4, H3. Source: CUDA driver API, cuModuleGetGlobal.
 func (m *Module) Global(t *Thread, name string) (Range, error) {
 	const op = "find variable"
+	if err := t.checkCaller(op); err != nil {
+		return Range{}, err
+	}
 	if m.closed.Load() {
 		return Range{}, closedError(op, "module")
 	}
