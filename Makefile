@@ -11,7 +11,7 @@ APT := $(if $(filter 0,$(shell id -u)),,sudo -n )apt-get
 # The tests start some thousands of interpreters, each of which would compile the package's modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: build run check test test-programs test-browser test-notebook test-campaign test-all test-versions test-cuda-fake header-check kernels-check oracle-cuda oracle-cupy-graph test-torch torch-wheels torch-programs torch-opinfo torch-races interop acl-library acl-c lint lint-go format contract mutants fuzz soak faults trust test-ascend-fake paddle-programs docs gallery graphviz \
+.PHONY: build run check test test-programs test-browser test-notebook test-campaign test-all test-versions test-cuda-fake header-check kernels-check oracle-cuda oracle-cupy-graph test-torch torch-wheels torch-programs torch-opinfo torch-races kernels interop acl-library acl-c lint lint-go format contract mutants fuzz soak faults trust test-ascend-fake paddle-programs docs gallery graphviz \
 	bench gpu gpu-pack wheel wheels wheels-macos wheel-free-threaded test-free-threaded sdist smoke clean test-cuda-queues test-cuda-one-device
 
 # The environment for development: the package is installed in place, so Python
@@ -205,6 +205,12 @@ paddle-programs: build
 # (operators, functions, modules, optimizers); with --docs the table goes into docs/torch.md.
 torch-opinfo: build
 	$(BIN)/python tools/torch_opinfo.py $(OPINFO)
+
+# Judges of kernels that others wrote: every operator of torch's database compiled by Inductor against 'cuda' without that,
+# and Liger-Kernel's own tests of its Triton kernels. Takes an hour on two cores.
+kernels: build
+	$(BIN)/python tools/torch_opinfo.py --database compiled --samples 1 --other-samples 0 $(OPINFO)
+	$(BIN)/python tools/kernel_judges.py $(JUDGES)
 
 # Runs the programs after public bug reports (tests/races) in each mode, and writes how many are reported into the docs.
 torch-races: build
