@@ -2,8 +2,8 @@
 
 Usage: python tools/kernel_judges.py [--torch VERSION] [--only PART] [--limit S]
 
-Liger-Kernel's tests come from its source distribution on PyPI, unchanged; what they need goes into an environment of its
-own, build/kernel-judges, which uses the torch of tools/torch_env.py. A table says how many of each file passed; the
+Liger-Kernel's tests come from its source distribution on PyPI, unchanged; what they need goes into an environment of
+its own, build/kernel-judges, which uses the torch of tools/torch_env.py. A table says how many of each file passed; the
 exit code is 0 if no more failed than KNOWN says.
 """
 
@@ -68,7 +68,9 @@ def run(python: Path, folder: Path, name: str, limit: int) -> dict[str, int]:
     for line in lines:
         if line.startswith(("FAILED", "ERROR")):
             print(f"  {line[:160]}", flush=True)
-    counts = {kind: int(number) for number, kind in re.findall(r"(\d+) (passed|failed|error|skipped|xfailed)", lines[-1])}
+    counts = {
+        kind: int(number) for number, kind in re.findall(r"(\d+) (passed|failed|error|skipped|xfailed)", lines[-1])
+    }
     return counts if counts else {"error": 1}
 
 
@@ -90,7 +92,10 @@ def main() -> int:
         counts = run(python, folder, name, given.limit)
         failed = counts.get("failed", 0) + counts.get("error", 0)
         skipped = counts.get("skipped", 0) + counts.get("xfailed", 0)
-        print(f"| {name} | {counts.get('passed', 0)} | {failed} | {skipped} | {time.monotonic() - began:.0f} |", flush=True)
+        print(
+            f"| {name} | {counts.get('passed', 0)} | {failed} | {skipped} | {time.monotonic() - began:.0f} |",
+            flush=True,
+        )
         bad += max(0, failed - KNOWN.get(name, 0))
         total += counts.get("passed", 0)
     print(f"kernel-judges: {total} passed, {bad} more failed than is known")
