@@ -238,6 +238,33 @@ def test_a_cooperative_kernel_waits_for_all_of_its_blocks() -> None:
     assert y.tolist() == [7, 6, 5, 4, 3, 2, 1, 0]
 
 
+def test_headers_of_cupy_and_of_cuda_for_complex_numbers() -> None:
+    source = r"""
+    #include <cupy/complex.cuh>
+    extern "C" __global__ void turn(complex<float> *x, complex<float> by) { x[threadIdx.x] *= by; }"""
+    x = cupy.array([1, 2j, 3 + 1j], "F")
+    RawKernel(source, "turn")((1,), (3,), (x, np.complex64(1j)))
+    np.testing.assert_array_equal(x.get(), np.array([1, 2j, 3 + 1j], "F") * np.complex64(1j))
+    source = r"""
+    #include <cuComplex.h>
+    extern "C" __global__ void all(cuDoubleComplex *x, cuDoubleComplex y, double *lengths) {
+        cuDoubleComplex z = cuCsub(cuCmul(*x, y), cuCadd(*x, cuConj(y)));
+        lengths[0] = cuCabs(z);
+        *x = cuCdiv(z, make_cuDoubleComplex(cuCreal(y), 2.0));
+    }"""
+    y, value, lengths = cupy.array([3 + 4j]), 1 - 2j, cupy.zeros(1)
+    RawKernel(source, "all", translate_cucomplex=True)((1,), (1,), (y, value, lengths))
+    want = (3 + 4j) * value - ((3 + 4j) + value.conjugate())
+    np.testing.assert_allclose(y.get(), [want / (1 + 2j)], 1e-14)
+    np.testing.assert_allclose(lengths.get(), [abs(want)], 1e-14)
+    source = r"""
+    #include <cuComplex.h>
+    extern "C" __global__ void sum(cuFloatComplex *x, cuComplex y) { *x = cuCadd(*x, y); }"""
+    z = cupy.array([3 + 4j], "F")
+    RawKernel(source, "sum", translate_cucomplex=True)((1,), (1,), (z, np.complex64(1j)))
+    assert z.tolist() == [3 + 5j]
+
+
 def test_a_source_with_errors_is_refused_with_the_compilers_words() -> None:
     kernel = RawKernel('extern "C" __global__ void bad() { x; }', "bad", ("-DA=1",))
     with pytest.raises(CompileException, match=r'bad\.cu\(1\): error: identifier "x" is undefined') as caught:

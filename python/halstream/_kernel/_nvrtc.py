@@ -109,8 +109,8 @@ def compile_program(
         given += ("--std=c++17",)
     path = None
     if not any(_INCLUDES.match(option) for option in options):
-        # An installer writes a package's folder anew when it brings another version.
-        stamps = [(str(folder), folder.stat().st_mtime_ns) for folder in headers]
+        # An installer writes a package's files anew when it brings another version.
+        stamps = [(str(folder), max(p.stat().st_mtime_ns for p in (folder, *folder.glob("*/*")))) for folder in headers]
         parts = (_FORMAT, version(driver), source, *names, given, stamps)
         key = hashlib.sha256(json.dumps(parts).encode()).hexdigest()
         path = cache_folder() / "kernels" / key[:2] / key

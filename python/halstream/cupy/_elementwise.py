@@ -30,6 +30,10 @@ class CachedCodes:
     _kernels: Kernels
 
     @property
+    def _cached_codes(self) -> dict[tuple[Any, ...], str]:
+        return self._kernels.codes
+
+    @property
     def cached_codes(self) -> dict[tuple[Any, ...], str]:
         """The sources, by the types of the arrays."""
         if not self._kernels.codes:

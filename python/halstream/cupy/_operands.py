@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import functools
 import math
-import pkgutil
 import re
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -53,6 +51,7 @@ _TYPENAMES = {
         "bool": "bool",
     }.items()
 }
+_HEADERS = ("complex.cuh", "carray.cuh", "math_constants.h")
 # Bytes that an index of 32 bits reaches.
 _NARROW = 1 << 31
 
@@ -330,22 +329,6 @@ def merged(
 # -- code -------------------------------------------------------------------------
 
 
-@functools.cache
-def _own_headers() -> str:
-    return (pkgutil.get_data(__package__, "_device.cuh") or b"").decode()
-
-
-def _headers(half: bool) -> str:
-    """Return what a source begins with: cupy's own headers where they are installed, else ours.
-
-    Those for 16-bit floats need a header of CUDA's.
-    """
-    if not _compile.cupy_headers() or (half and not _compile.has_header("cuda_fp16.h")):
-        return _own_headers()
-    names = ("complex.cuh", "carray.cuh", *(("float16.cuh",) if half else ()), "math_constants.h")
-    return "".join(f"#include <cupy/{name}>\n" for name in names)
-
-
 class Code:
     """The declarations of a kernel, made of its parameters and of the arguments of a call.
 
@@ -413,9 +396,11 @@ class Code:
         """Return the program with the kernel."""
         half = np.dtype(np.float16)
         uses_half = half in self.types or half in (*types.ins, *types.outs) or "float16" in preamble + body
+        headers = [*_HEADERS, *(("float16.cuh",) if uses_half else ())]
+        includes = "".join(f"#include <cupy/{header}>\n" for header in headers)
         begin = "\n  ".join(self.body)
         return (
-            f"{_headers(uses_half)}\n{types.typedefs()}{preamble}\n"
+            f"{includes}{types.typedefs()}{preamble}\n"
             f'extern "C" __global__ void {name}({", ".join(self.declared)}) {{\n  {begin}\n{body}\n}}\n'
         )
 

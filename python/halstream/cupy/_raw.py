@@ -24,8 +24,8 @@ def _checked(value: Any, name: str, kind: type) -> Any:
 class RawKernel:
     """cupy.RawKernel (14.2.0): one kernel of a source, which names it ``extern "C"``.
 
-    Differences: `backend` "nvcc" and `jitify` are refused when it is compiled;
-    `translate_cucomplex` changes nothing, as ``cuComplex.h`` is used as it is.
+    Differences: `backend` "nvcc" and `jitify` are refused when it is compiled; with
+    `translate_cucomplex` the functions of ``cuComplex.h`` take both types, and the source stays as it is.
     """
 
     def __init__(
@@ -237,7 +237,14 @@ def _load(of: RawKernel | RawModule, name: str, names: Sequence[str], shared: bo
     ordinal = _current.current_device()
     title = f"kernel {name}" if shared else name
     program, mapping = _compile.load(
-        of.code, ordinal, of.options, title=title, names=names, shared=shared, log_stream=log_stream
+        of.code,
+        ordinal,
+        of.options,
+        title=title,
+        names=names,
+        shared=shared,
+        translated=of.translate_cucomplex,
+        log_stream=log_stream,
     )
     return Module.of(program, ordinal, mapping)
 

@@ -6,6 +6,7 @@ Results are kept in the folder HALSTREAM_CACHE_DIR, as those of `halstream.Kerne
 from __future__ import annotations
 
 import importlib.util
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,13 +16,17 @@ from ..._kernel import _launch, _nvrtc
 from ._errors import unsupported
 from .compiler import CompileException
 
-__all__ = ["check_backend", "cupy_headers", "has_header", "load"]
+__all__ = ["check_backend", "load"]
 
 # As cupy compiles everything.
 _OPTIONS = ("-ftz=true", "--device-as-default-execution-space")
+# Headers of cupy's names for where they are not installed, and one of CUDA's.
+_OWN = Path(__file__).parents[1] / "_include"
+_COMPLEX = _OWN / "complex"
+_INCLUDE = re.compile(r"(?m)^\s*#\s*include\b")
 
 
-def cupy_headers() -> list[Path]:
+def wheel_headers() -> list[Path]:
     """Return the folders of the headers in cupy's wheel, its own and CUDA's; none if it is not installed."""
     try:
         spec = importlib.util.find_spec("cupy")
@@ -33,9 +38,19 @@ def cupy_headers() -> list[Path]:
     return []
 
 
-def has_header(name: str) -> bool:
-    """Return whether a header of CUDA's own is installed."""
-    return any((folder / name).exists() for folder in _nvrtc.toolkit_headers())
+def headers_of(source: str, translated: bool) -> list[Path]:
+    """Return the folders of the headers that a source may include: cupy's own where they are installed, else ours.
+
+    Those of cupy for 16-bit floats need one of CUDA's. One that is to be translated
+    gets functions of complex numbers that take both types.
+    """
+    if not _INCLUDE.search(source):
+        return []
+    toolkit, wheel = _nvrtc.toolkit_headers(), wheel_headers()
+    if "cupy/float16.cuh" in source and not any((folder / "cuda_fp16.h").exists() for folder in toolkit):
+        wheel = []
+    found = [folder for folder in (*wheel, *toolkit, _OWN) if folder.is_dir()]
+    return [_COMPLEX, *found] if translated else [*found, _COMPLEX]
 
 
 def check_backend(backend: str, jitify: Any) -> None:
@@ -69,6 +84,7 @@ def load(
     title: str,
     names: Sequence[str] = (),
     shared: bool = False,
+    translated: bool = False,
     log_stream: Any = None,
 ) -> tuple[_launch.Program, dict[str, str]]:
     """Compile a source and load it on a device; return the program, and its names of the names that were given.
@@ -86,6 +102,8 @@ def load(
         Kernels and variables of C++ whose names in the program are wanted.
     shared : bool, default False
         One program for all who have the same source.
+    translated : bool, default False
+        Whether functions of ``cuComplex.h`` take complex numbers of both types.
     log_stream : file, optional
         Is given the compiler's words; it compiles in any case then.
 
@@ -96,9 +114,7 @@ def load(
     BackendAbsentError
         If NVRTC is not installed.
     """
-    headers: list[Path] = []
-    if "#include" in source or "# include" in source:
-        headers = [folder for folder in (*cupy_headers(), *_nvrtc.toolkit_headers()) if folder.is_dir()]
+    headers = headers_of(source, translated)
 
     def compile(architecture: str, driver: int) -> _nvrtc.Program:
         return _nvrtc.compile_program(
