@@ -238,7 +238,29 @@ def test_a_function_given_by_the_program_runs_instead(torch: Any, kernels: Any) 
     assert called == [((3,), 2.0)]
 
 
-def test_launches_on_several_streams_and_devices(torch: Any, kernels: Any) -> None:
+def test_F34_a_kernel_runs_on_the_stream_that_it_is_given(torch: Any, kernels: Any, held: Callable[[Any], Any]) -> None:
+    side, x = torch.cuda.Stream(), torch.ones(8, device="cuda")
+    compiled = kernels.scale.warmup(x, 8, 2.0, BLOCK=8, grid=(1, 1, 1))
+    torch.cuda.synchronize()
+    gate = held(side)
+    compiled[(1, 1, 1)](x, 8, 2.0, 8, stream=side.cuda_stream)
+    torch.cuda.default_stream().synchronize()
+    assert not side.query()
+    gate.open()
+    side.synchronize()
+    assert x.tolist() == [2.0] * 8
+
+
+def test_F34_memory_of_another_device_is_refused_in_tritons_words(torch: Any, kernels: Any) -> None:
+    other = torch.ones(8, device="cuda:1")
+    with pytest.raises(ValueError, match=r"Pointer argument \(at 0\) cannot be accessed from Triton"):
+        kernels.scale[(1,)](other, 8, 2.0, BLOCK=8)
+    with torch.cuda.device(1):
+        kernels.scale[(1,)](other, 8, 2.0, BLOCK=8)
+    assert other.sum() == 16
+
+
+def test_launches_on_several_streams(torch: Any, kernels: Any) -> None:
     streams = [torch.cuda.Stream() for _ in range(3)]
     tensors = [torch.ones(64, device="cuda") for _ in streams]
     torch.cuda.synchronize()
@@ -247,11 +269,6 @@ def test_launches_on_several_streams_and_devices(torch: Any, kernels: Any) -> No
             kernels.scale[(1,)](x, 64, 2.0, BLOCK=64)
     torch.cuda.synchronize()
     assert [x.sum().item() for x in tensors] == [512.0] * 3
-    if torch.cuda.device_count() > 1:
-        with torch.cuda.device(1):
-            other = torch.ones(64, device="cuda:1")
-            kernels.scale[(1,)](other, 64, 2.0, BLOCK=64)
-        assert other.sum() == 128
 
 
 def test_tritons_interpreter_still_works_and_undo_brings_its_backends_back(program: Child) -> None:

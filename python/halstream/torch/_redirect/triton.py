@@ -17,6 +17,7 @@ from typing import Any
 
 from ... import _native
 from ..._core._interop import device_facts
+from ..._core._lookup import DEVICE, PAGEABLE, lookup
 from .classes import raising
 from .patches import Patches
 
@@ -29,7 +30,6 @@ _WARP = 32
 _SHARED = 163 << 10
 _CELL = 16  # bytes that each argument takes
 
-_memory_at = _native.taking_objects("mem_block")
 _launch_packed = _native.taking_objects("launch")
 
 _FIRST_ONLY = (
@@ -317,39 +317,19 @@ class _Launcher:
         program = self._utilities.programs[function]
         given = list(_arguments(self._signature, args))
         given += [("*", one) for one in self._scratch(program.count - len(given), grid, stream)]
+        device = self._module._cuda_getDevice()
         cells, modes = bytearray(), bytearray()
         for number, (kind, value) in enumerate(given):
             if kind[0] == "*":
-                address, size = self._pointer(number, value)
+                address, size = _pointer(device, number, value)
                 cells += struct.pack("<QQ", address, size)
                 modes += program.modes[number : number + 1].upper() if size else b"-"
             else:
                 cells += _scalar(kind, value).ljust(_CELL, b"\0")
                 modes += b"-"
         shape = struct.pack("<11I", *_whole(grid), self._block, 1, 1, program.shared, self._cooperative, 0, 0, 0)
-        device = self._module._cuda_getDevice()
         at = self._runtime_stream(device, stream)
         raising(self._torch, lambda: _launch(at, program.function, bytes(modes), shape, bytes(cells)))
-
-    def _pointer(self, number: int, value: Any) -> tuple[int, int]:
-        """Return an address, and how many bytes its memory has from there on.
-
-        Raises
-        ------
-        ValueError
-            Triton's own, for memory that kernels cannot use.
-        """
-        if value is None:
-            return 0, 0
-        address = value if isinstance(value, int) else value.data_ptr()
-        if not address:
-            return 0, 0
-        kind, start, size, _ = _memory_at(address)
-        if not kind:
-            if isinstance(value, int):  # the kernel finds out
-                return address, 0
-            raise ValueError(f"Pointer argument (at {number}) cannot be accessed from Triton (cpu tensor?)")
-        return address, start + size - address
 
     def _scratch(self, missing: int, grid: tuple[int, int, int], stream: int) -> list[Any]:
         """Return the arguments that Triton adds behind the kernel's: memory for all blocks, and for its profiler."""
@@ -375,6 +355,27 @@ class _Launcher:
             return int(self._module.runtime_stream(device, 0))
         stream = self._torch.cuda.ExternalStream(handle, device=device)
         return int(self._module.runtime_stream(device, stream.stream_id))
+
+
+def _pointer(current: int, number: int, value: Any) -> tuple[int, int]:
+    """Return an address, and how many bytes its memory has from there on.
+
+    Raises
+    ------
+    ValueError
+        Triton's own, for memory that kernels of the current device cannot use.
+    """
+    if value is None:
+        return 0, 0
+    address = value if isinstance(value, int) else value.data_ptr()
+    if not address:
+        return 0, 0
+    kind, start, size, device = lookup(address)
+    if kind == PAGEABLE or (kind == DEVICE and device != current):
+        if isinstance(value, int):  # the kernel finds out
+            return address, 0
+        raise ValueError(f"Pointer argument (at {number}) cannot be accessed from Triton (cpu tensor?)")
+    return address, start + size - address
 
 
 def _launch(*arguments: Any) -> None:
