@@ -63,6 +63,13 @@ ROWS = (
     Row("checked_resnet", RESNET, "ms", ratio=1.6, peers=(TORCH,)),
     Row("torch_transformer", TRANSFORMER, "ms", ratio=1.25, peers=(TORCH,)),
     Row("checked_transformer", TRANSFORMER, "ms", ratio=1.6, peers=(TORCH,)),
+    Row(
+        "torch_block",
+        "a compiled transformer layer, width 256, 64 tokens, forward and backward",
+        "ms",
+        60,
+        peers=(TORCH,),
+    ),
     Row("torch_start", "`halstream run --torch` above the same program with plain torch", "s", 0.6),
 )
 

@@ -90,8 +90,9 @@ def torch_sheets(python: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     models = ("resnet", "transformer")
     own = {"torch_add": cuda["add"], "torch_start": started[0] - started[1]}
     own |= {f"torch_{model}": cuda[model] for model in models}
+    own["torch_block"] = cuda["block"]
     own |= {f"checked_{model}": checked[model] for model in models}
-    plain = {"torch_add": cpu["add"]}
+    plain = {"torch_add": cpu["add"], "torch_block": cpu["block"]}
     plain |= {f"{kind}_{model}": cpu[model] for kind in ("torch", "checked") for model in models}
     return {row: {"": value} for row, value in own.items()}, {row: {"": value} for row, value in plain.items()}
 

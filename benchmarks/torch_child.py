@@ -67,7 +67,7 @@ def main(kind: str) -> None:
     with scope, quiet():
         a, b = torch.ones(16, 16, device=device), torch.ones(16, 16, device=device)
         figures = {"add": per_call(lambda: torch.add(a, b), synchronize)}
-        for name in ("resnet", "transformer"):
+        for name in ("resnet", "transformer", *(["block"] if kind != "sanitized" else [])):
             figures[name] = step(getattr(torch_models, f"{name}_step")(device), synchronize)
         synchronize()
     print(json.dumps(figures), flush=True)

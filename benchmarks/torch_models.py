@@ -91,3 +91,18 @@ def transformer_step(device: str) -> Step:
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
     tokens = torch.randint(0, 1000, (16, 64)).to(device)
     return training(model, optimizer, tokens, tokens.flatten())
+
+
+def block_step(device: str) -> Step:
+    """Return a forward and backward pass of a transformer layer of width 256 over 64 tokens; on 'cuda' compiled."""
+    layer = nn.TransformerEncoderLayer(256, 4, 1024, dropout=0.0, batch_first=True).to(device)
+    called = torch.compile(layer) if device == "cuda" else layer
+    tokens = torch.randn(1, 64, 256, device=device)
+
+    def step() -> torch.Tensor:
+        layer.zero_grad()
+        loss = called(tokens).square().mean()
+        loss.backward()
+        return loss.detach()
+
+    return step
