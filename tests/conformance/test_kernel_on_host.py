@@ -62,6 +62,7 @@ COUNT = """
 .version 7.0
 .target sm_80
 .address_size 64
+.visible .global .align 4 .u32 first = 1;
 .visible .global .align 4 .u32 counter = 3;
 .visible .entry count(.param .u32 by)
 {
@@ -160,6 +161,7 @@ def test_K4_two_modules_of_one_program_share_no_variable() -> None:
     s = hs.Stream()
     programs = [_launch.Program(0, COUNT.encode() + b"\0") for _ in range(2)]
     for program, by in zip(programs, (1, 10), strict=True):
+        program.variable("first")  # is memory now, and the one behind it still the kernel's own
         count, shape = program.function("count"), shape_of("count", 2, 1)
         _launch.enqueue("count", count, s, shape, b"-", by.to_bytes(CELL, "little"), ())
     found = []
