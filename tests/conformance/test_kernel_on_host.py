@@ -177,6 +177,19 @@ def test_K4_two_modules_of_one_program_share_no_variable() -> None:
         programs[0].variable("none")
 
 
+def test_K4_what_a_kernel_does_with_a_variable_that_was_asked_for_is_compared() -> None:
+    a, b, value = hs.Stream(), hs.Stream(), hs.pinned_empty(1, np.uint32)
+    program = _launch.Program(0, COUNT.encode() + b"\0")
+    address, size = program.variable("counter")
+    count, shape = program.function("count"), shape_of("count", 2, 1)
+    with hs.sanitize(on="collect") as report:
+        _launch.enqueue("count", count, a, shape, b"-", (1).to_bytes(CELL, "little"), ())
+        _memory.copy(b, value.ctypes.data, address, size, value)
+        hs.synchronize(0, timeout=LIMIT)
+    (found,) = report.races
+    assert "touch the same 4 bytes" in found.text and "count writes on" in found.text
+
+
 def test_K3_every_dialect_says_that_the_host_device_has_capability_8_0() -> None:
     from halstream.cupy import cuda as cupy_cuda
     from halstream.mindspore import hal
