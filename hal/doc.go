@@ -243,7 +243,9 @@
 //   - K5: Where a listener takes what kernels hand in, as the sanitizer does, the host device looks
 //     for mistakes that do not end a kernel: races and reads of words that nobody wrote in shared
 //     memory, and barriers that the threads of a block meet at different places. Each is a finding
-//     with the kernel, its line, the block and the thread, in the words of compute-sanitizer.
+//     with the kernel, its line, the block and the thread, in the words of compute-sanitizer. So is, with
+//     the kernel and its bytes, a read of device memory that was allocated since the check began and
+//     that nothing called before may have written, nor the kernel itself.
 //
 // # Schedule
 //

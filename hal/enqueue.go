@@ -745,7 +745,15 @@ type nativeCall struct {
 // handedIn is what a run of a native function accesses.
 type handedIn struct {
 	reads, writes []Range
-	findings      []KernelFinding
+	kernel        KernelReport
+}
+
+// KernelReport is what a run of a kernel tells besides its accesses.
+type KernelReport struct {
+	// Findings are the mistakes that did not end it.
+	Findings []KernelFinding
+	// Inputs are the bytes that it has read before it wrote them itself.
+	Inputs []Range
 }
 
 // KernelFinding is a mistake of a kernel that did not end it.
@@ -791,7 +799,8 @@ func (c *nativeCall) call() (text string, code int, failed bool) {
 		ran := c.kernel.Run(c.handsIn)
 		c.handed = nil
 		if c.handsIn {
-			c.handed = &handedIn{rangesOfExtents(ran.Reads), rangesOfExtents(ran.Writes), ran.Findings}
+			c.handed = &handedIn{rangesOfExtents(ran.Reads), rangesOfExtents(ran.Writes),
+				KernelReport{ran.Findings, rangesOfExtents(ran.Inputs)}}
 		}
 		if ran.Fault == nil {
 			return "", 0, false

@@ -742,8 +742,8 @@ func (rt *Runtime) handIn(to *Inspector, id uint32, given *handedIn) func(*hande
 			h = given
 		}
 		rt.callInOrder(func() {
-			if len(h.findings) > 0 && to.KernelFound != nil {
-				to.KernelFound(id, h.findings)
+			if to.KernelRan != nil && len(h.kernel.Findings)+len(h.kernel.Inputs) > 0 {
+				to.KernelRan(id, h.kernel)
 			}
 			to.HandedIn(id, h.reads, h.writes)
 		})

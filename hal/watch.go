@@ -323,8 +323,8 @@ type Inspector struct {
 	// HandedIn is called when operation id, which was announced with HandsIn, has run: with what it
 	// has accessed. One that was dropped has accessed nothing.
 	HandedIn func(id uint32, reads, writes []Range)
-	// KernelFound is called before HandedIn with the mistakes that kernel id made and that did not end it.
-	KernelFound func(id uint32, found []KernelFinding)
+	// KernelRan is called before HandedIn with what a run of kernel id tells besides that.
+	KernelRan func(id uint32, r KernelReport)
 	// Observed is called when function id changed bytes that it did not declare as
 	// written. It needs a schedule that runs one operation at a time.
 	Observed func(id uint32, changed []Range)

@@ -96,7 +96,7 @@ struct Context {
 	int stopped;           /* a fault, or told to stop */
 	ShadowWord *shadow;
 	uint32_t epoch;
-	Bitmap *reads, *writes; /* of the worker */
+	Bitmap *reads, *writes, *inputs; /* of the worker */
 };
 
 static inline uint8_t *reg(const Context *x, const Frame *f, int32_t slot) {
@@ -122,6 +122,7 @@ uint8_t *ptx_pointer(Context *x, const Insn *in, Frame *f, int space, uint64_t a
 int ptx_is_space(Context *x, uint64_t address, int space);
 Bitmap *ptx_bitmap_new(const Launch *l);
 void ptx_bitmap_merge(const Launch *l, Bitmap **into, Bitmap *from);
+void ptx_bitmap_subtract(const Launch *l, Bitmap *from, const Bitmap *what);
 void ptx_bitmap_free(const Launch *l, Bitmap *b);
 
 /* warp.c: executes an instruction of a warp for `lanes` of it, with registers in rows of 32 lanes from `lane0` on. */

@@ -445,7 +445,10 @@ static void look_again(Context *x, int warp);
 static void next_epoch(Context *x) {
 	if (++x->epoch < 1u << 22) return; /* a record has 22 bits for it */
 	x->epoch = 1;
-	if (x->shadow) memset(x->shadow, 0, ((size_t)x->shared_size / 4 + 16) * sizeof *x->shadow);
+	for (int i = 0; x->shadow && i < x->shared_size / 4 + 16; i++) {
+		x->shadow[i].writer = x->shadow[i].writer != 0; /* epoch 0: written, and no race any more */
+		x->shadow[i].reader = 0;
+	}
 }
 
 static int barrier_complete(const Context *x, int id) {
@@ -1175,12 +1178,13 @@ const char *ptx_isa(void) {
 /* Blocks that gave way wait in a queue; a worker alternates between the first of them and a new one. */
 int64_t ptx_work(Launch *l, int64_t most) {
 	Context *waiting = NULL, **last = &waiting, *spare = NULL;
-	Bitmap *reads = NULL, *writes = NULL;
+	Bitmap *reads = NULL, *writes = NULL, *inputs = NULL;
 	int64_t ended = 0, begun = 0;
 	int turn_of_new = 1;
 	if (l->flags & FLAG_RECORD) {
 		reads = ptx_bitmap_new(l);
 		writes = ptx_bitmap_new(l);
+		inputs = ptx_bitmap_new(l);
 	}
 	for (;;) {
 		Context *x = NULL;
@@ -1200,6 +1204,7 @@ int64_t ptx_work(Launch *l, int64_t most) {
 				}
 				x->reads = reads;
 				x->writes = writes;
+				x->inputs = inputs;
 				begun++;
 			}
 		}
@@ -1232,6 +1237,10 @@ int64_t ptx_work(Launch *l, int64_t most) {
 	}
 	if (spare) context_give(l, spare);
 	pthread_mutex_lock(&l->mutex);
+	/* What another worker wrote may have been written before. */
+	ptx_bitmap_subtract(l, l->inputs, writes);
+	ptx_bitmap_subtract(l, inputs, l->writes);
+	if (inputs) ptx_bitmap_merge(l, &l->inputs, inputs);
 	if (reads) ptx_bitmap_merge(l, &l->reads, reads);
 	if (writes) ptx_bitmap_merge(l, &l->writes, writes);
 	pthread_mutex_unlock(&l->mutex);
@@ -1317,13 +1326,15 @@ void ptx_launch_reset(Launch *l) {
 	l->cooperative[0] = sizeof l->cooperative;
 	ptx_bitmap_free(l, l->reads);
 	ptx_bitmap_free(l, l->writes);
-	l->reads = l->writes = NULL;
+	ptx_bitmap_free(l, l->inputs);
+	l->reads = l->writes = l->inputs = NULL;
 }
 
 void ptx_launch_free(Launch *l) {
 	if (!l) return;
 	ptx_bitmap_free(l, l->reads);
 	ptx_bitmap_free(l, l->writes);
+	ptx_bitmap_free(l, l->inputs);
 	free(l->params);
 	free(l->output);
 	pthread_mutex_destroy(&l->mutex);

@@ -438,6 +438,8 @@ type Report struct {
 	Findings []*Fault
 	// Reads and Writes are the bytes of Launch.Memory that were accessed, as merged intervals in order (FlagRecord).
 	Reads, Writes []Range
+	// Inputs are those of Reads that the launch had not written itself before, as far as that is certain.
+	Inputs []Range
 	// Instructions counts what was executed for a block at a time, LaneInstructions what its threads executed.
 	Instructions, LaneInstructions int64
 }
@@ -453,7 +455,7 @@ func (r *Run) Report() (*Report, error) {
 		out.Findings = append(out.Findings, r.fault(&l.findings[i]))
 	}
 	if l.flags&C.FLAG_RECORD != 0 {
-		out.Reads, out.Writes = r.intervals(0), r.intervals(1)
+		out.Reads, out.Writes, out.Inputs = r.intervals(0), r.intervals(1), r.intervals(2)
 	}
 	runtime.KeepAlive(r)
 	switch l.fault.kind {

@@ -59,8 +59,16 @@ void ptx_bitmap_merge(const Launch *l, Bitmap **into, Bitmap *from) {
 	ptx_bitmap_free(l, from);
 }
 
-/* Marks the bytes [start, end), which lie in range r of the launch's memory. */
-static void record(const Launch *l, Bitmap *b, int r, uint64_t start, uint64_t end) {
+/* Takes bytes out; either may be null. */
+void ptx_bitmap_subtract(const Launch *l, Bitmap *from, const Bitmap *what) {
+	for (int i = 0; from && what && i < l->memory_count; i++) {
+		if (!from->bits[i] || !what->bits[i]) continue;
+		for (uint64_t w = what->low[i]; w < what->high[i]; w++) from->bits[i][w] &= ~what->bits[i][w];
+	}
+}
+
+/* Marks the bytes [start, end), which lie in range r of the launch's memory, but for those of `but`, which may be null. */
+static void record(const Launch *l, Bitmap *b, const Bitmap *but, int r, uint64_t start, uint64_t end) {
 	if (!b) return;
 	const Range *m = &l->memory[r];
 	if (!b->bits[r]) {
@@ -73,18 +81,16 @@ static void record(const Launch *l, Bitmap *b, int r, uint64_t start, uint64_t e
 	uint64_t first = start / 64, last = (end - 1) / 64, *bits = b->bits[r];
 	if (first < b->low[r]) b->low[r] = first;
 	if (last + 1 > b->high[r]) b->high[r] = last + 1;
+	const uint64_t *not = but ? but->bits[r] : NULL;
 	uint64_t head = ~0ull << (start & 63), tail = ~0ull >> (63 - ((end - 1) & 63));
-	if (first == last) {
-		bits[first] |= head & tail;
-		return;
+	for (uint64_t w = first; w <= last; w++) {
+		uint64_t mask = (w == first ? head : ~0ull) & (w == last ? tail : ~0ull);
+		bits[w] |= not ? mask & ~not[w] : mask;
 	}
-	bits[first] |= head;
-	for (uint64_t w = first + 1; w < last; w++) bits[w] = ~0ull;
-	bits[last] |= tail;
 }
 
 int64_t ptx_intervals(Launch *l, int which, Range *out, int64_t room) {
-	Bitmap *b = which ? l->writes : l->reads;
+	Bitmap *b = which == 0 ? l->reads : which == 1 ? l->writes : l->inputs;
 	int64_t count = 0;
 	if (!b) return 0;
 	for (int r = 0; r < l->memory_count; r++) {
@@ -151,8 +157,11 @@ static int other_memory(const Context *x, uint64_t address, int size) {
 
 static void record_access(Context *x, int r, int access, uint64_t start, uint64_t end) {
 	if (r == x->launch->memory_count) return; /* a variable of the module is nobody else's */
-	if (access & ACCESS_READ) record(x->launch, x->reads, r, start, end);
-	if (access & ACCESS_WRITE) record(x->launch, x->writes, r, start, end);
+	if (access & ACCESS_READ) {
+		record(x->launch, x->reads, NULL, r, start, end);
+		record(x->launch, x->inputs, x->writes, r, start, end);
+	}
+	if (access & ACCESS_WRITE) record(x->launch, x->writes, NULL, r, start, end);
 }
 
 static int global_one(Context *x, const Insn *in, int lane, uint64_t address, int size, int access) {

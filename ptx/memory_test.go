@@ -359,3 +359,25 @@ func TestAsynchronousCopies(t *testing.T) {
 	require.Equal(t, uint32(2002), out[1])
 	require.Equal(t, uint32(32032032), out[31])
 }
+
+func TestInputs(t *testing.T) {
+	x, y := make(buffer[uint32], 64), make(buffer[uint32], 64)
+	l := launchOf(2, 32, x, y)
+	l.Flags = FlagRecord
+	r := mustRun(t, head+`
+.entry k(.param .u64 x, .param .u64 y)
+{
+	.reg .b64 %rd<6>; .reg .b32 %r<6>;
+	ld.param.u64 %rd1, [x]; ld.param.u64 %rd2, [y];
+	mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; mad.lo.u32 %r1, %r2, 32, %r1;
+	mad.wide.u32 %rd3, %r1, 4, %rd1;
+	mad.wide.u32 %rd4, %r1, 4, %rd2;
+	ld.global.u32 %r3, [%rd3];     // before its write
+	st.global.u32 [%rd3], %r3;
+	st.global.u32 [%rd4], %r3;
+	ld.global.u32 %r4, [%rd4];     // behind its write
+	red.global.add.u32 [%rd1+200], 1;
+	ret;
+}`, "k", l)
+	require.Equal(t, []Range{x.span()}, r.Inputs)
+}

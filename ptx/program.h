@@ -224,6 +224,7 @@ typedef struct {
 	char *output;
 	int64_t output_size, output_room;
 	Bitmap *reads, *writes;
+	Bitmap *inputs;        /* read before the launch wrote it */
 	uint32_t cooperative[16]; /* workspace of a grid's barrier */
 } Launch;
 
@@ -243,7 +244,8 @@ void ptx_launch_reset(Launch *l);
 void ptx_launch_free(Launch *l);
 void ptx_stop(Launch *l);
 
-/* Merged intervals of the bytes read (which = 0) or written (1), at most `room`; returns how many there are. */
+/* Merged intervals of the bytes read (which = 0), written (1), or read before the launch wrote them (2), at most `room`;
+ * returns how many there are. */
 int64_t ptx_intervals(Launch *l, int which, Range *out, int64_t room);
 
 /* Names of the lane loops, in the order of Insn.fn. */

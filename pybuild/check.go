@@ -179,6 +179,15 @@ func CheckForget(addr, n uint64) (zero int64, err error) {
 	return 0, nil
 }
 
+// CheckExposed says that the program may write to a range of memory unseen from now on.
+func CheckExposed(addr, n uint64) (zero int64, err error) {
+	defer guard(&err)
+	if checking != nil {
+		checking.Exposed(hal.Range{Start: addr, Size: n})
+	}
+	return 0, nil
+}
+
 // CheckOrder says what the calling thread did with an object that orders threads, such as a
 // lock: 0 released it, 1 acquired it, 2 began behind it, 3 ended, 4 the object was collected.
 func CheckOrder(what int64, object uint64) (zero int64, err error) {

@@ -90,6 +90,8 @@ type PreparedLaunch interface {
 type Ran struct {
 	// Reads and Writes are the bytes that were accessed, as far as they were noted.
 	Reads, Writes []Extent
+	// Inputs are those of Reads that the kernel had not written itself before.
+	Inputs []Extent
 	// Findings are the mistakes that did not end the kernel.
 	Findings []KernelFinding
 	// Fault has the text of what the kernel did wrong, and CUDA's code; nil if it ended well.

@@ -407,7 +407,7 @@ func (h *Held) Release() {
 type handedIn struct {
 	id       uint32
 	accesses hal.Accesses
-	findings []hal.KernelFinding
+	kernel   hal.KernelReport
 }
 
 // HandedIn returns what operations that listeners have seen hand in from now on.
@@ -425,16 +425,16 @@ func (k *Kit) HandedIn() (seen func() []handedIn) {
 			}
 		}
 	})
-	findings := map[uint32][]hal.KernelFinding{}
+	kernels := map[uint32]hal.KernelReport{}
 	k.RT.SetInspector(&hal.Inspector{HandedIn: func(id uint32, reads, writes []hal.Range) {
 		mu.Lock()
 		defer mu.Unlock()
 		require.True(k, announced[id])
-		all = append(all, handedIn{id, hal.Accesses{Reads: reads, Writes: writes}, findings[id]})
-	}, KernelFound: func(id uint32, found []hal.KernelFinding) {
+		all = append(all, handedIn{id, hal.Accesses{Reads: reads, Writes: writes}, kernels[id]})
+	}, KernelRan: func(id uint32, r hal.KernelReport) {
 		mu.Lock()
 		defer mu.Unlock()
-		findings[id] = found
+		kernels[id] = r
 	}})
 	k.Cleanup(func() {
 		k.RT.SetInspector(nil)

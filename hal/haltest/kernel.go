@@ -152,6 +152,7 @@ var kernelCases = []testCase{
 			slices.Reverse(reads)
 		}
 		require.Equal(k, hal.Accesses{Reads: reads, Writes: []hal.Range{{Start: b.Start, Size: 32}}}, seen()[0].accesses)
+		require.Equal(k, reads, seen()[0].kernel.Inputs)
 	}},
 	{"K5_a_mistake_that_does_not_end_a_kernel_is_found", Kernels | Memory | Recovers, func(k *Kit) {
 		s := k.Stream(ordinary)
@@ -163,8 +164,8 @@ var kernelCases = []testCase{
 		}
 		k.Sync(s)
 		k.Eventually(func() bool { return len(seen()) == 2 }, "the kernels have handed in nothing")
-		require.Empty(k, seen()[0].findings, "with a barrier")
-		found := seen()[1].findings
+		require.Empty(k, seen()[0].kernel.Findings, "with a barrier")
+		found := seen()[1].kernel.Findings
 		require.NotEmpty(k, found)
 		require.Equal(k, "racecheck", found[0].Check)
 		require.Regexp(k, `^Race reported between \w+ access of thread \(\d+,0,0\) at __shared__ .* kernel race_u32 .* in block \(0,0,0\)`,

@@ -214,6 +214,7 @@ func (r *kernelRun) Run(check bool) (ran driver.Ran) {
 	if report != nil {
 		_, _ = os.Stdout.WriteString(report.Output) // of printf; a closed output is the program's own affair
 		ran.Reads, ran.Writes = driverExtents(report.Reads), driverExtents(report.Writes)
+		ran.Inputs = driverExtents(report.Inputs)
 		for _, f := range report.Findings {
 			ran.Findings = append(ran.Findings, driver.KernelFinding{Check: f.Check, Place: f.Place, Text: f.Error()})
 		}

@@ -444,6 +444,7 @@ func (c *Checker) observe(o *info, reads, writes []hal.Range) {
 		for _, r := range writes {
 			if p := pieceOf(r); p.start < p.end {
 				c.table.each(p, func(cl *cell, part piece) { c.visitLate(cl, o, part) })
+				c.unwritten.write(p)
 			}
 		}
 	}})
@@ -835,8 +836,9 @@ func (h *thread) isBehind(accesses []entry) bool {
 type queuedAccess struct {
 	in            *info // whose accesses it is, nil for something else
 	reads, writes []hal.Range
-	awaited       bool   // the operation has yet to hand in its accesses: these are an upper bound
-	staging       clocks // see Checker.staging
+	inputs        []hal.Range // of a kernel that has run: what it has read before it wrote there itself
+	awaited       bool        // the operation has yet to hand in its accesses: these are an upper bound
+	staging       clocks      // see Checker.staging
 	other         func()
 }
 
@@ -871,6 +873,7 @@ func (c *Checker) queue(t queuedAccess) {
 	if len(c.queued) > maxQueued {
 		// What it hands in counts as observed late then.
 		first := c.queued[0]
+		c.unwritten.clear()
 		delete(c.awaited, first.in.id)
 		first.reads, first.writes, first.awaited = nil, nil, false
 		c.applyQueued()
@@ -884,11 +887,19 @@ func (c *Checker) apply(t *queuedAccess) {
 		return
 	}
 	c.staging = t.staging
+	if t.in.run == nil { // nodes of a graph may be listed in another order than that in which they run
+		c.checkInputs(t.in, t.inputs)
+	}
 	for _, r := range t.reads {
 		c.touch(t.in, pieceOf(r), false, false)
 	}
 	for _, r := range t.writes {
 		c.touch(t.in, pieceOf(r), true, false)
+		if t.in.kind == allocate && t.in.run == nil {
+			c.unwritten.allocate(pieceOf(r))
+		} else {
+			c.unwritten.write(pieceOf(r))
+		}
 	}
 	c.staging = clocks{}
 	if t.in.audible {

@@ -48,11 +48,13 @@ type Checker struct {
 	table table
 	// queued are what waits for an operation that has yet to hand in what it accesses, the first one, in
 	// the order of the calls; frees are those of memory among them, by address.
-	queued  []*queuedAccess
-	awaited map[uint32]*queuedAccess // by the number of the operation
-	frees   table
-	late    late
-	reports reports
+	queued []*queuedAccess
+	// unwritten is changed in the order of queued.
+	unwritten unwritten
+	awaited   map[uint32]*queuedAccess // by the number of the operation
+	frees     table
+	late      late
+	reports   reports
 
 	recording *recording // nil if nothing is recorded
 	// comparing: the nodes of one graph, and nothing else.
@@ -538,6 +540,9 @@ func (c *Checker) perform(s *timeline, t clocks, k kind, op *hal.Operation, p *p
 			s.noteUndeclared(in)
 		}
 	}
+	if k == function && op.Name == "" && !op.Complete {
+		c.queue(queuedAccess{other: c.unwritten.clear}) // it may write more than it declares
+	}
 	in.handsIn, in.audible = op.HandsIn, op.InOrder
 	c.queue(queuedAccess{in: in, reads: op.Reads, writes: op.Writes, awaited: op.HandsIn})
 }
@@ -623,6 +628,9 @@ func (c *Checker) runNodes(s *timeline, t clocks, op *hal.Operation, base *info)
 		case hal.OpCall, hal.OpNative, hal.OpKernel, hal.OpIf, hal.OpWhile, hal.OpSwitch:
 			if i < op.Nodes.Len() {
 				c.late.remember(&in)
+			}
+			if n.Kind() != hal.OpKernel && !n.Complete() {
+				c.queue(queuedAccess{other: c.unwritten.clear})
 			}
 			if _, writes := n.Accesses(); len(writes) == 0 && !n.Complete() {
 				s.noteUndeclared(&in)
@@ -1143,12 +1151,20 @@ func (c *Checker) handleLifetime(k kind, op *hal.Operation) {
 			break
 		}
 		// No operation uses a block before it is allocated, or after it was freed (M2).
+		ofDevice := k == newMemory && op.Stream != nil // pinned memory belongs to the host, which writes there unseen
 		for _, r := range op.Writes {
 			if c.held > 0 && k == newMemory {
 				c.forceOver(nil, pieceOf(r))
 				c.settle()
 			}
-			c.queue(queuedAccess{other: func() { c.table.clear(pieceOf(r)) }})
+			c.queue(queuedAccess{other: func() {
+				c.table.clear(pieceOf(r))
+				if ofDevice {
+					c.unwritten.allocate(pieceOf(r))
+				} else {
+					c.unwritten.write(pieceOf(r))
+				}
+			}})
 		}
 		c.forgetValues(op.Writes)
 	case vainWait:

@@ -185,9 +185,9 @@ func TestK5_mistakes_of_a_kernel_are_reported_once_for_each_place(t *testing.T) 
 	found := func(place string) hal.KernelFinding {
 		return hal.KernelFinding{Check: "racecheck", Place: place, Text: "at " + place}
 	}
-	k.c.KernelFound(second, []hal.KernelFinding{found("a")})
-	k.c.KernelFound(first, []hal.KernelFinding{found("a"), found("b")})
-	k.c.KernelFound(first+100, []hal.KernelFinding{found("c")}) // nobody knows it
+	k.c.KernelRan(second, hal.KernelReport{Findings: []hal.KernelFinding{found("a")}})
+	k.c.KernelRan(first, hal.KernelReport{Findings: []hal.KernelFinding{found("a"), found("b")}})
+	k.c.KernelRan(first+100, hal.KernelReport{Findings: []hal.KernelFinding{found("c")}}) // nobody knows it
 	reports := k.c.Take()
 	require.Len(t, reports, 2)
 	for i, of := range []uint32{second, first} {

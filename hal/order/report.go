@@ -314,10 +314,10 @@ func (c *Checker) pair(category Category, a, o participant, p piece) {
 	}
 }
 
-// KernelFound reports mistakes of the kernel id that did not end it. It is called before HandedIn for that kernel.
+// KernelRan reports the mistakes that kernel id made and that did not end it. It is called before HandedIn for that kernel.
 //
 // Contract: K5.
-func (c *Checker) KernelFound(id uint32, found []hal.KernelFinding) {
+func (c *Checker) KernelRan(id uint32, r hal.KernelReport) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t := c.awaited[id]
@@ -327,9 +327,10 @@ func (c *Checker) KernelFound(id uint32, found []hal.KernelFinding) {
 			return
 		}
 	}
-	for _, f := range found {
+	for _, f := range r.Findings {
 		c.mistake(t.in, f, piece{})
 	}
+	t.inputs = r.Inputs
 }
 
 // mistake reports what a kernel did by itself, to the memory p if that is known.

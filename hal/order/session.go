@@ -254,6 +254,13 @@ func (s *Session) Forget(t *hal.Thread, r hal.Range) {
 	f.checker.Handle(hal.Operation{ID: id, Kind: hal.OpNewMemory, Host: true, Thread: t, Writes: []hal.Range{r}})
 }
 
+// Exposed says that the program has got memory in a way in which it may write there unseen.
+func (s *Session) Exposed(r hal.Range) {
+	if f := s.now.Load(); f != nil {
+		f.rt.AfterNotified(func() { f.checker.Exposed(r) })
+	}
+}
+
 // Order says what t did with an object that orders host threads; see Checker.Order. It is
 // handled behind what listeners were not notified of yet.
 func (s *Session) Order(t *hal.Thread, what HostOrder, object uint64) {
@@ -276,8 +283,8 @@ func (f *following) inspect() {
 		f.checker.Overwritten(id, source)
 		f.collect(nil)
 	}}
-	i.KernelFound = func(id uint32, found []hal.KernelFinding) {
-		f.checker.KernelFound(id, found)
+	i.KernelRan = func(id uint32, r hal.KernelReport) {
+		f.checker.KernelRan(id, r)
 		f.collect(nil)
 	}
 	i.HandedIn = func(id uint32, reads, writes []hal.Range) {

@@ -305,6 +305,61 @@ def test_K5_a_mistake_of_a_kernel_raises_and_can_be_suppressed() -> None:
     assert not report and report.suppressed >= 1
 
 
+def of_memory(make: Callable[[hs.Stream], Any], rows: int = 64) -> list[hs.Finding]:
+    """Return what is found of a kernel that reads the first rows of an array."""
+    scale = scale_kernel()
+    with hs.sanitize(on="collect") as report:
+        s = hs.Stream()
+        x, y = make(s), hs.zeros(64, np.float32)
+        hs.synchronize(0, timeout=LIMIT)
+        s.launch(scale, 2, 32, y, x, 2, 0, rows)
+        s.launch(scale, 2, 32, y, x, 2, 0, rows)
+        s.synchronize(timeout=LIMIT)
+    return list(report)
+
+
+def half_written(s: hs.Stream) -> Any:
+    x = hs.empty(64, np.float32)
+    x[:32].fill(1, s)
+    return x
+
+
+def test_K5_a_kernel_that_reads_memory_that_nobody_wrote_is_reported_once() -> None:
+    assert of_memory(half_written, rows=32) == []
+    (finding,) = of_memory(half_written)
+    assert finding.tool == "initcheck" and finding.nbytes == 128
+    assert "Uninitialized __global__ memory read of size 128 bytes at address 0x" in finding.text
+    assert "bytes 128 to 255 of `x`, device memory" in finding.text and "at kernel scale" in finding.text
+
+
+def by_view(view: Callable[[Any], Any]) -> Any:
+    """Return an array that is written by a view of its memory, which no call shows."""
+    x = hs.empty(64, np.float32)
+    view(x)[:] = 1
+    return x
+
+
+def by_function(s: hs.Stream) -> Any:
+    """Return an array that is written by a function which does not say so."""
+    x = hs.empty(64, np.float32)
+    s.call(lambda: x._as_host().fill(1))
+    return x
+
+
+WRITERS: dict[str, Callable[[hs.Stream], Any]] = {
+    "asarray": lambda s: hs.asarray(np.ones(64, np.float32)),
+    "zeros": lambda s: hs.zeros(64, np.float32),
+    "a view of NumPy": lambda s: by_view(np.asarray),
+    "DLPack": lambda s: by_view(np.from_dlpack),
+    "a function": by_function,
+}
+
+
+@pytest.mark.parametrize("make", WRITERS.values(), ids=WRITERS)
+def test_K5_memory_that_was_written_is_not_reported(make: Callable[[hs.Stream], Any]) -> None:
+    assert of_memory(make) == []
+
+
 def test_K3_what_a_kernel_prints_is_on_the_standard_output(child: Callable[..., Any]) -> None:
     done = child(
         r"""

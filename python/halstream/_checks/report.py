@@ -68,7 +68,8 @@ _HEADS = {
 def text(f: Finding, lost: bool = False) -> str:
     """Return the text of one finding; of one that a compiler has made where the program has none, if `lost`."""
     if f.category == "kernel":
-        lines = [f"{f.tool}: {f.mistake}", "  launched on " + stream_label(f, f.first), *_stack(f.first)]
+        lines = [f"{f.tool}: {f.mistake}"] + ([f"  {_where(f)}"] if f.nbytes else [])
+        lines += ["  launched on " + stream_label(f, f.first), *_stack(f.first)]
         if f.pairs > 1:
             lines.append(f"  (in {f.pairs:,} launches with this stack)")
         return "\n".join(lines)

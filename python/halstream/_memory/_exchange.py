@@ -9,7 +9,7 @@ import operator
 from typing import TYPE_CHECKING, Any
 
 from .. import _native
-from .._core import _current
+from .._core import _current, _hostfunc
 from .._core._interop import backend_name
 from .._core._lookup import PINNED
 from .._core._reap import lent, take_back
@@ -76,6 +76,12 @@ def _type_code(dtype: Any) -> int:
     return code
 
 
+def _tell(memory: Memory) -> None:
+    """Tell the sanitizer, if one is on, of memory that another library may write to."""
+    if _hostfunc.keep is not None:
+        _native.check_exposed(memory.ptr, memory.nbytes)
+
+
 class Exchange:
     """The protocols by which other libraries read an object's memory."""
 
@@ -132,6 +138,7 @@ class Exchange:
         memory, ptr, shape, dtype = self._exposed()
         if not memory.ptr:
             raise ExchangeError("the memory was freed", operation="export")
+        _tell(memory)
         owner: Any = memory
         name = backend_name()
         device = _HOST if name == "host" else _place(memory, name)
@@ -186,6 +193,7 @@ class Exchange:
         memory, ptr, shape, dtype = self._exposed()
         if not _visible(memory):
             raise AttributeError(f"memory of the {backend_name()} backend cannot be seen by the host: use numpy()")
+        _tell(memory)
         return {
             "version": 3,
             "shape": shape,
