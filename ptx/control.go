@@ -21,7 +21,7 @@ func (d *decoder) branchIndex(s *statement, o *opcode) {
 	if !o.has("idx") {
 		d.unsupported()
 	}
-	labels := d.f.tables[s.args[1].name]
+	labels := d.tables[s.args[1].name]
 	if len(labels) == 0 {
 		d.fail("%s is no list of targets", s.args[1].text())
 	}

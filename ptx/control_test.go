@@ -198,6 +198,18 @@ func TestThreadsThatEndedCountAtBarriers(t *testing.T) {
 	st.b32 [%at], 9;`), 100, 100)
 	require.Equal(t, uint32(9), out[49])
 	require.Equal(t, uint32(0), out[50])
+	out = runWords(t, kernelText(`
+	setp.ge.u32 %p1, %tid, 50;
+	@%p1 exit;
+	setp.ge.u32 %p1, %tid, 20;
+	@%p1 bra B;
+	bar.sync 0;
+	st.b32 [%at], 9;
+	exit;
+B:
+	bar.sync 0;
+	st.b32 [%at], 8;`), 100, 100)
+	require.Equal(t, []uint32{9, 8, 0}, []uint32{out[19], out[49], out[50]}, "at two places")
 }
 
 func TestStuckBarrier(t *testing.T) {

@@ -149,6 +149,7 @@ type decoder struct {
 	places  map[*variable]int // offsets in local memory, or of the kernel's parameters
 	local   int
 	labels  map[string]int32
+	tables  map[string][]string // of labels, for brx.idx
 	jumps   []jump
 	first   int // index of the function's first instruction
 	carry   int32
@@ -269,6 +270,10 @@ func (p *program) decode(f *function, isEntry bool) {
 	d := &decoder{
 		p: p, m: p.m, f: f, isEntry: isEntry, first: len(p.code), carry: -1, guard: -1,
 		consts: map[constant]int32{}, special: map[string]int32{}, places: map[*variable]int{}, labels: map[string]int32{},
+		tables: make(map[string][]string, len(f.tables)),
+	}
+	for _, t := range f.tables {
+		d.tables[t.name] = t.targets
 	}
 	d.regs = make([]register, f.registers, f.registers+64)
 	p.code = slices.Grow(p.code, len(f.body)+len(f.body)/4)

@@ -143,6 +143,7 @@ func TestFaults(t *testing.T) {
 		{"setp.eq.u32 %p1, %tid, 7; @%p1 st.u32 [%at+2], %tid;", "misaligned", "Invalid __global__ write of size 4 bytes", 7},
 		{"ld.v4.u32 {%r1, %r2, %r3, %r4}, [%out+4];", "misaligned", "Invalid __global__ read of size 16 bytes", 0},
 		{".shared .b32 room[32]; mul.lo.u32 %r1, %tid, 4; ld.shared.u32 %r2, [%r1+8];", "shared bounds", "Invalid __shared__ read of size 4 bytes at address 0x80, which is out of bounds of 128 bytes", 30},
+		{".shared .b32 room[32]; mul.lo.u32 %r1, %tid, 4; ld.shared.u32 %r2, [%r1+4];", "shared bounds", "at address 0x80", 31},
 		{".shared .b32 room[32]; mul.lo.u32 %r1, %tid, 4; st.shared.u32 [%r1+1], %r1;", "misaligned", "Invalid __shared__ write", 0},
 		{".local .b32 mine[4]; mov.u64 %rd1, mine; st.local.u32 [%rd1+16], %r1;", "local bounds", "Invalid __local__ write of size 4 bytes at address 0x10, which is out of bounds of 16 bytes", 0},
 		{".shared .b32 room[4]; mov.u64 %rd1, room; cvta.shared.u64 %rd1, %rd1; ld.u32 %r1, [%rd1+512];", "shared bounds", "at address 0x200", 0},

@@ -104,6 +104,12 @@ type location struct {
 	inlined    int32 // the call that it was inlined at, or -1
 }
 
+// branchTable is a list of labels for brx.idx.
+type branchTable struct {
+	name    string
+	targets []string
+}
+
 type function struct {
 	name      string
 	entry     bool
@@ -115,7 +121,7 @@ type function struct {
 	registers int
 	locals    []*variable // .local and .param of the body
 	shared    []*variable // .shared of the body
-	tables    map[string][]string
+	tables    []branchTable
 	reqBlock  [3]int
 	maxBlock  [3]int
 	index     int
@@ -609,7 +615,7 @@ func (p *parser) parameters() (out []*variable) {
 }
 
 func (p *parser) function(extern bool) {
-	f := &function{extern: extern, entry: p.tok.text == ".entry", tables: map[string][]string{}, index: len(p.m.order), line: p.tok.line}
+	f := &function{extern: extern, entry: p.tok.text == ".entry", index: len(p.m.order), line: p.tok.line}
 	p.advance()
 	p.f = f
 	p.push()
@@ -669,17 +675,26 @@ func (p *parser) function(extern bool) {
 	p.block(-1)
 }
 
-// rename makes the labels of a block different from those of others.
-func (p *parser) rename(body []statement, labels map[string]string) {
+// rename makes the labels of a block, and its tables of labels, different from those of others.
+func rename(body []statement, tables []branchTable, labels map[string]string) {
+	change := func(name *string) {
+		if to := labels[*name]; to != "" {
+			*name = to
+		}
+	}
 	for i := range body {
 		s := &body[i]
-		if to := labels[s.label]; to != "" {
-			s.label = to
-		}
-		if len(s.args) == 1 && s.args[0].kind == operandName {
-			if to := labels[s.args[0].name]; to != "" {
-				s.args[0].name = to
+		change(&s.label)
+		if n := len(s.args); n == 1 || n == 2 && strings.HasPrefix(s.opcode, "brx.") {
+			if target := &s.args[n-1]; target.kind == operandName {
+				change(&target.name)
 			}
+		}
+	}
+	for i := range tables {
+		change(&tables[i].name)
+		for k := range tables[i].targets {
+			change(&tables[i].targets[k])
 		}
 	}
 }
@@ -702,12 +717,22 @@ func (p *parser) dimensions() (n [3]int) {
 func (p *parser) block(loc int32) int32 {
 	p.want("{")
 	p.push()
-	first := len(p.f.body)
+	first, firstTable := len(p.f.body), len(p.f.tables)
 	var labels map[string]string // of this block, which others do not see
+	declare := func(t token) {
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		if labels[t.text] != "" {
+			p.fail("label %s is there twice", t.text)
+		}
+		p.renamed++
+		labels[t.text] = fmt.Sprintf("%s#%d", t.text, p.renamed)
+	}
 	defer func() {
 		p.pop()
 		if len(p.scopes) > 2 && labels != nil {
-			p.rename(p.f.body[first:], labels)
+			rename(p.f.body[first:], p.f.tables[firstTable:], labels)
 		}
 	}()
 	for !p.take("}") {
@@ -734,23 +759,19 @@ func (p *parser) block(loc int32) int32 {
 			switch p.tok.text {
 			case ".branchtargets":
 				p.advance()
+				declare(t)
+				table := branchTable{name: t.text}
 				for !p.take(";") {
-					p.f.tables[t.text] = append(p.f.tables[t.text], p.word("a label"))
+					table.targets = append(table.targets, p.word("a label"))
 					if !p.is(";") {
 						p.want(",")
 					}
 				}
+				p.f.tables = append(p.f.tables, table)
 			case ".callprototype", ".calltargets":
 				p.skipTo(";")
 			default:
-				if labels == nil {
-					labels = map[string]string{}
-				}
-				if labels[t.text] != "" {
-					p.fail("label %s is there twice", t.text)
-				}
-				p.renamed++
-				labels[t.text] = fmt.Sprintf("%s#%d", t.text, p.renamed)
+				declare(t)
 				p.f.body = append(p.f.body, statement{label: t.text, loc: loc, line: t.line})
 			}
 		default:

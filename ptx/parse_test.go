@@ -105,6 +105,18 @@ func TestLabelsBelongToTheirBlocks(t *testing.T) {
 	require.Equal(t, []uint32{0, 1, 3}, []uint32{out[4], out[5], out[9]})
 }
 
+func TestTablesOfLabelsBelongToTheirBlocks(t *testing.T) {
+	out := runWords(t, kernelText(`
+	mov.u32 %r1, 0;
+	and.b32 %r2, %tid, 1;
+	{ T: .branchtargets A, B; brx.idx %r2, T; A: add.u32 %r1, %r1, 1; bra NEXT; B: add.u32 %r1, %r1, 2; }
+NEXT:
+	{ T: .branchtargets B, A; { brx.idx %r2, T; } A: add.u32 %r1, %r1, 10; bra END; B: add.u32 %r1, %r1, 20; }
+END:
+	st.b32 [%at], %r1;`), 32, 32)
+	require.Equal(t, []uint32{21, 12}, out[:2])
+}
+
 // TestLongTexts parses and decodes texts of which each part could cost more than its length.
 func TestLongTexts(t *testing.T) {
 	var b strings.Builder
