@@ -211,13 +211,16 @@ static inline int meets(uint32_t record, uint32_t epoch, int lane) {
 	return record / MAX_LANES == epoch && (record % MAX_LANES) / 32 != (uint32_t)lane / 32;
 }
 
-/* The words [address, address + size) of shared memory are read or written by a lane. `values` says which of the
- * elements of `element` bytes somebody uses; atomics race with nothing but plain accesses, which others report. */
+/* The words [address, address + size) of shared memory are read or written by a lane. `used` says which of the
+ * elements of `element` bytes somebody uses; atomics race with nothing but plain accesses, which others report. Accesses to
+ * parts of a word are compared with nothing, as they may be to different bytes of it; neither are lanes that write a word by
+ * one instruction, since those that hold copies of one value do so. */
 static void shadow_words(Context *x, const Insn *in, int lane, uint64_t address, int size, int access, const uint8_t *used, int element) {
 	uint32_t now = x->epoch * MAX_LANES + (uint32_t)lane;
 	int pc = (int)(in - x->program->code), atomic = access == ACCESS_BOTH;
 	for (uint64_t w = address / 4; w <= (address + (uint64_t)size - 1) / 4; w++) {
 		ShadowWord *s = &x->shadow[w];
+		int whole = address <= w * 4 && address + (uint64_t)size >= w * 4 + 4;
 		if (access & ACCESS_READ) {
 			int k = used ? (int)((w * 4 > address ? w * 4 - address : 0) / (uint64_t)element) : 0;
 			if (used && !used[k]) continue;
@@ -225,16 +228,18 @@ static void shadow_words(Context *x, const Insn *in, int lane, uint64_t address,
 				shadow_report(x, in, FIND_UNINITIALIZED, access, lane, 0, -1, address);
 				s->writer = (uint32_t)lane; /* epoch 0: once is enough */
 				if (!s->writer) s->writer = 1;
-			} else if (UNLIKELY(meets(s->writer, x->epoch, lane)) && !atomic) {
+			} else if (UNLIKELY(meets(s->writer, x->epoch, lane)) && !atomic && whole) {
 				shadow_report(x, in, FIND_RACE_READ, access, lane, s->writer, s->writer_pc, address);
 			}
-			if (!atomic) {
+			if (!atomic && whole) {
 				s->reader = s->reader / MAX_LANES == x->epoch && s->reader != now && meets(s->reader, x->epoch, lane) ? s->reader : now;
 				s->reader_pc = pc;
 			}
 		}
-		if (access & ACCESS_WRITE && !atomic) {
-			if (UNLIKELY(meets(s->writer, x->epoch, lane))) {
+		if (access & ACCESS_WRITE && !whole) {
+			s->writer = 1; /* epoch 0 */
+		} else if (access & ACCESS_WRITE && !atomic) {
+			if (UNLIKELY(meets(s->writer, x->epoch, lane)) && s->writer_pc != pc) {
 				shadow_report(x, in, FIND_RACE_WRITE, access, lane, s->writer, s->writer_pc, address);
 			} else if (UNLIKELY(meets(s->reader, x->epoch, lane))) {
 				shadow_report(x, in, FIND_RACE_OVERWRITE, access, lane, s->reader, s->reader_pc, address);
@@ -251,6 +256,7 @@ static inline int shadow_read(Context *x, int lane, uint64_t address, int size, 
 	uint32_t epoch = x->epoch, now = epoch * MAX_LANES + (uint32_t)lane;
 	for (uint64_t w = address / 4; w <= (address + (uint64_t)size - 1) / 4; w++) {
 		ShadowWord *s = &x->shadow[w];
+		if (s->writer != 0 && size < 4) continue;
 		if (s->writer == 0 || meets(s->writer, epoch, lane)) return 0;
 		if (meets(s->reader, epoch, lane)) continue; /* it tells a later write as much */
 		s->reader = now;

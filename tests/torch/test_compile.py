@@ -171,6 +171,29 @@ def test_a_missing_wait_before_a_compiled_function_is_reported(torch: Any) -> No
     assert "torch.cuda.default_stream().wait_stream(side)" in found.text
 
 
+@pytest.mark.filterwarnings("error:Using `torch.compile:UserWarning")
+def test_modules_are_compiled_under_the_sanitizer(torch: Any, launched: list[str]) -> None:
+    layer = torch.nn.TransformerEncoderLayer(32, 2, 64, batch_first=True).cuda()
+    with hs.sanitize(on="collect") as report:
+        compiled, optimizer = torch.compile(layer), torch.optim.AdamW(layer.parameters())
+        for _ in range(3):
+            x = torch.randn(2, 8, 32, device="cuda")
+            optimizer.zero_grad()
+            compiled(x).sum().backward()
+            optimizer.step()
+        torch.cuda.synchronize()
+    assert launched and not report.all, str(report)
+
+
+def test_a_compiled_function_that_reads_what_nobody_wrote_is_reported(torch: Any) -> None:
+    compiled = torch.compile(lambda x: x * 2)
+    with hs.sanitize(on="collect") as report:
+        compiled(torch.empty(64, device="cuda"))
+        torch.cuda.synchronize()
+    (found,) = report.all
+    assert "Uninitialized __global__ memory read of size 256 bytes" in found.text
+
+
 def test_F35_streams_inside_a_compiled_function_order_its_kernels(torch: Any) -> None:
     side = torch.cuda.Stream()
 

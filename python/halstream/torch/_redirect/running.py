@@ -6,6 +6,8 @@ import threading
 import weakref
 from typing import Any
 
+from .patches import Patches
+
 __all__ = ["RunningModules"]
 
 
@@ -23,6 +25,7 @@ class RunningModules:
         self._torch = torch
         self._tell = module.running_module
         self._hooks: list[Any] = []
+        self._patches = Patches()
         self._threads = _Thread()
         self._paths: weakref.WeakKeyDictionary[Any, dict[int, tuple[Any, str]]] = weakref.WeakKeyDictionary()
 
@@ -32,6 +35,7 @@ class RunningModules:
             return
         if on:
             modules = self._torch.nn.modules.module
+            self._hide(modules)
             self._hooks = [
                 modules.register_module_forward_pre_hook(self._enter),
                 modules.register_module_forward_hook(self._leave, always_call=True),
@@ -39,13 +43,27 @@ class RunningModules:
             return
         while self._hooks:
             self._hooks.pop().remove()
+        self._patches.undo()
+
+    def _hide(self, modules: Any) -> None:
+        """Let torch.compile, which warns where hooks of all modules are, not see these two."""
+
+        def others() -> bool:
+            backward = modules._global_backward_pre_hooks or modules._global_backward_hooks
+            return bool(backward or len(modules._global_forward_pre_hooks) > 1 or len(modules._global_forward_hooks) > 1)
+
+        self._patches.set(modules, "_has_any_global_hook", others)
 
     def _enter(self, module: Any, *rest: Any) -> None:
+        if self._torch.compiler.is_compiling():
+            return  # what torch.compile makes of modules has no calls of them
         running = self._threads.running
         running.append(module)
         self._tell(self._path(running[0], module))
 
     def _leave(self, module: Any, *rest: Any) -> None:
+        if self._torch.compiler.is_compiling():
+            return
         running = self._threads.running
         # Modules inside may have left no trace: the hooks were switched on while they ran.
         for place in reversed(range(len(running))):
