@@ -861,6 +861,11 @@ func (p *parser) operands(end string) []operand {
 		}
 		p.want(",")
 	}
+	return p.keep(list...)
+}
+
+// keep returns a copy of operands, which shares a piece of memory with others.
+func (p *parser) keep(list ...operand) []operand {
 	if len(p.room) < len(list) {
 		p.room = make([]operand, max(256, len(list)))
 	}
@@ -941,9 +946,12 @@ func (p *parser) operand(depth int) operand {
 		if p.take("}") {
 			return o
 		}
+		var few [4]operand // most vectors have no more
+		list := few[:0]
 		for {
-			o.elems = append(o.elems, p.operand(depth+1))
+			list = append(list, p.operand(depth+1))
 			if p.take("}") {
+				o.elems = p.keep(list...)
 				return o
 			}
 			p.want(",")
@@ -951,7 +959,7 @@ func (p *parser) operand(depth int) operand {
 	case t.kind == tokenMark && t.text == "[":
 		p.advance()
 		base := p.operand(depth + 1)
-		o := operand{kind: operandMemory, offset: base.offset, elems: []operand{base}}
+		o := operand{kind: operandMemory, offset: base.offset, elems: p.keep(base)}
 		for p.take(",") { // coordinates of tensors and textures, whose instructions are refused by name
 			o.elems = append(o.elems, p.operand(depth+1))
 		}

@@ -37,6 +37,7 @@ func TestTextsThatAreWrong(t *testing.T) {
 		{".entry k() .reqntid 2000 { }", 4, "a block of 2000 threads"},
 		{".entry k() .reqnctapercluster 2 { }", 4, "clusters are not supported"},
 		{".entry k() { ret; } .entry k() { ret; }", 4, "function k is there twice"},
+		{in("st.param.b64 [p], %rd1;"), 6, "a store to parameters of a kernel or to constants"},
 		{in("add.u32 %r1, %r2, %r9;"), 6, "register %r9: there are %r<4>"},
 		{in("add.u32 %r1 %r2;"), 6, `"," expected, not "%r2"`},
 		{in("@%r1 mov.u32 %r1, 1;"), 6, "a predicate expected"},
