@@ -16,6 +16,10 @@ ROOT = Path(__file__).resolve().parent.parent
 HANDLES, EXTENSION = (Path("python", "halstream", f"{name}.abi3.so") for name in ("_core/_handles", "_halstream"))
 
 
+#: In place of a prefix: all tests of a package, which knows no clauses.
+ALL = "."
+
+
 @dataclass(frozen=True)
 class Mutant:
     """One entry: the fault, and the clause whose test must fail."""
@@ -78,6 +82,8 @@ class Mutant:
             return [*shared, *(group for backend in ("cuda", "ascend") for group in self._of_backend(backend))]
         if folder in ("cuda", "ascend"):
             return self._of_backend(folder)
+        if folder == "ptx":
+            return [("go", "./ptx", ALL)]
         return go_tests(self.clause)
 
     def _of_backend(self, folder: str) -> list[tuple[str, ...]]:

@@ -72,6 +72,8 @@ def text(f: Finding, lost: bool = False) -> str:
         lines += ["  launched on " + stream_label(f, f.first), *_stack(f.first)]
         if f.pairs > 1:
             lines.append(f"  (in {f.pairs:,} launches with this stack)")
+        if f.suppression:
+            lines.append(f"  suppress: {f.suppression}")
         return "\n".join(lines)
     lines = [_HEADS[f.category].format(n=f"shared {f.shared}" if f.shared else _bytes(f.nbytes)), "  " + _where(f)]
     if f.category == "refill":
