@@ -130,8 +130,7 @@ def _host_attributes(ordinal: int) -> dict[str, int]:
     """Return the attributes of a host device that are not 0.
 
     Its memory is the host's: managed, pageable and registered memory are used
-    where they lie. It runs threads one by one and has no textures, caches or
-    registers of its own.
+    where they lie. What kernels may have is said by the device.
     """
     engines = int(_interop.device_facts(ordinal)["multi_processor_count"])
     least, greatest = core.Device(ordinal).priority_range
@@ -145,23 +144,17 @@ def _host_attributes(ordinal: int) -> dict[str, int]:
         "HostRegisterSupported",
         "Integrated",
         "ManagedMemory",
-        "MaxBlockDimX",
-        "MaxBlockDimY",
-        "MaxBlockDimZ",
-        "MaxThreadsPerBlock",
-        "MaxThreadsPerMultiProcessor",
         "MemoryPoolsSupported",
         "PageableMemoryAccess",
         "PageableMemoryAccessUsesHostPageTables",
         "UnifiedAddressing",
-        "WarpSize",
     )
     return {
+        **{name: int(_interop.fact(ordinal, f"attribute:{number}", "0")) for name, number in ATTRIBUTES.items()},
         **dict.fromkeys(ones, 1),
         "AsyncEngineCount": engines,
         "ConcurrentKernels": int(engines > 1),
         "MaxPitch": 2**31 - 1,
-        "MultiProcessorCount": engines,
         "PciBusId": ordinal,
         "PciDomainId": HOST_DOMAIN,
         "StreamPrioritiesSupported": int(least != greatest),

@@ -78,7 +78,7 @@ class Device(core.Device):
 
     @property
     def compute_capability(self) -> str:
-        """Major and minor number; '00' for a host device."""
+        """Major and minor number; '80' for a host device."""
         known = _facts(self.ordinal)
         return f"{known['major']}{known['minor']}"
 

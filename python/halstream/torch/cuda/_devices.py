@@ -16,8 +16,8 @@ from ._guards import current_stream
 class _CudaDeviceProperties(NamedTuple):
     """torch.cuda.get_device_properties (2.15); what a device does not have is 0.
 
-    Read from the driver on CUDA. A device of the host backend has compute
-    capability 0.0, so that no program takes it for a GPU, and as many
+    Read from the driver on CUDA. A device of the host backend has the compute
+    capability of the kernels that it executes, 8.0, with their limits, and as many
     multiprocessors as it has engines. Differences: `uuid` is a text.
     """
 
@@ -54,12 +54,12 @@ class _CudaDeviceProperties(NamedTuple):
         )
 
 
-# Properties that are one attribute of a CUDA device each, and what a host device has.
+# Properties that are one attribute of a device each, and what a host device has that does not know the attribute.
 _ATTRIBUTES = {
     "is_integrated": (18, 1),
     "is_multi_gpu_board": (84, 0),
-    "max_threads_per_multi_processor": (39, 1),
-    "max_threads_per_block": (1, 1),
+    "max_threads_per_multi_processor": (39, 0),
+    "max_threads_per_block": (1, 0),
     "L2_cache_size": (38, 0),
     "clock_rate": (13, 0),
     "memory_clock_rate": (36, 0),
@@ -75,9 +75,11 @@ _ATTRIBUTES = {
 
 
 def _attributes(ordinal: int) -> dict[str, Any]:
-    if _interop.backend_name() == "host":
-        return {name: ordinal if own is None else own for name, (_, own) in _ATTRIBUTES.items()}
-    return {name: int(_interop.fact(ordinal, f"attribute:{number}", "0")) for name, (number, _) in _ATTRIBUTES.items()}
+    host = _interop.backend_name() == "host"
+    return {
+        name: int(_interop.fact(ordinal, f"attribute:{number}", str(ordinal if own is None else own) if host else "0"))
+        for name, (number, own) in _ATTRIBUTES.items()
+    }
 
 
 def device_count() -> int:
@@ -145,7 +147,7 @@ def get_device_name(device: Any = None) -> str:
 
 
 def get_device_capability(device: Any = None) -> tuple[int, int]:
-    """torch.cuda.get_device_capability (2.15): (0, 0) on the host backend."""
+    """torch.cuda.get_device_capability (2.15): (8, 0) on the host backend."""
     facts = get_device_properties(device)
     return facts.major, facts.minor
 
