@@ -446,3 +446,24 @@ def test_a_stream_that_a_package_makes_is_called_by_its_place_there(torch: Any, 
         torch.cuda.synchronize()
     made = f"(made at offloadlib/__init__.py:4, called from {program}:1)"
     assert made in report.races[-1].text, report.races[-1].text
+
+
+def test_a_line_that_only_a_package_can_have_is_said_to_be_the_packages(torch: Any, tmp_path: Path) -> None:
+    package, program = tmp_path / "site-packages" / "offloadlib" / "__init__.py", tmp_path / "app.py"
+    package.parent.mkdir(parents=True)
+    package.write_text(
+        "import threading\nimport torch\n"
+        "def work(x, side):\n    x.add_(1)\n    with torch.cuda.stream(side):\n        x.mul_(2)\n"
+        "def start(x):\n    thread = threading.Thread(target=work, args=(x, torch.cuda.Stream()))\n"
+        "    thread.start()\n    thread.join(60)\n"
+    )
+    names: dict[str, Any] = {}
+    exec(compile(package.read_text(), str(package), "exec"), names)
+    names["x"] = torch.zeros(4, device="cuda")
+    torch.cuda.synchronize()
+    with hs.sanitize(on="collect") as report:
+        exec(compile("start(x)\n", str(program), "exec"), names)
+        torch.cuda.synchronize()
+    (found,) = report.races
+    fix = next(line for line in found.text.splitlines() if line.startswith("  fix: "))
+    assert fix.endswith("offloadlib/__init__.py:6 (in the package offloadlib, not in the program)"), found.text

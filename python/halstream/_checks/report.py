@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from .. import _sites
 from .._native._constants import (
     MEMORY_GIVEN_OUT_AGAIN_WHILE_IN_USE,
     OP_ALLOCATE,
@@ -104,12 +105,14 @@ def text(f: Finding, lost: bool = False) -> str:
 
 
 def _within(fix: Remedy) -> str:
-    """Return the place of a line: of several statements on one it names the one that is meant."""
+    """Return the place of a line: of several statements on one it names the one that is meant, and whose file it is."""
     assert fix.place is not None
+    package = _sites.package(fix.place.file)
+    place = f"{fix.place} (in the package {package}, not in the program)" if package else str(fix.place)
     here = _source.statement(fix.place.file, fix.place.line, fix.column)
     if here is None or fix.column < 0 or not here.shares_lines:
-        return str(fix.place)
-    return f"`{here.text}` in {fix.place}"
+        return place
+    return f"`{here.text}` in {place}"
 
 
 def _bytes(n: int) -> str:
