@@ -131,7 +131,8 @@ def test_command_exists(where: str, line: str) -> None:
 def test_links_lead_somewhere() -> None:
     broken = []
     for page in PAGES:
-        for target in re.findall(r"\]\(([^)]+)\)", page.read_text()):
+        outside = re.sub(r"(?ms)^```.*?^```$", "", page.read_text())
+        for target in re.findall(r"\]\(([^)]+)\)", outside):
             path = (page.parent / target.partition("#")[0]).resolve()
             if not re.match(r"https?:|#", target) and not path.exists() and path not in GENERATED:
                 broken.append(f"{page.relative_to(ROOT)}: {target}")

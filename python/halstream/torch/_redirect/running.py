@@ -50,7 +50,9 @@ class RunningModules:
 
         def others() -> bool:
             backward = modules._global_backward_pre_hooks or modules._global_backward_hooks
-            return bool(backward or len(modules._global_forward_pre_hooks) > 1 or len(modules._global_forward_hooks) > 1)
+            return bool(
+                backward or len(modules._global_forward_pre_hooks) > 1 or len(modules._global_forward_hooks) > 1
+            )
 
         self._patches.set(modules, "_has_any_global_hook", others)
 
