@@ -9,14 +9,13 @@ from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any, NoReturn
 
-from . import graphs, inductor, triton
+from . import graphs, inductor, sensors, triton
 from .classes import executed
 from .errors import NotBuiltError
 from .patches import Patches
 
 __all__ = ["patch", "when_imported"]
 
-_NO_SENSORS = "a device of halstream has no sensors: torch.cuda.{} cannot be read"
 _CUDA_SOURCE = (
     "halstream cannot compile CUDA C++: {}. Give a CPU version of each operator with "
     "halstream.torch.register_kernel(name, function)"
@@ -42,8 +41,8 @@ def patch(torch: Any, module: Any, patches: Patches, triton_kernels: Mapping[str
     patches.set(cuda, "_initialized", False)
     patches.set(cuda, "default_generators", ())
     patches.set(cuda, "_get_device_properties", None)
-    for name in ("device_memory_used", "memory_usage", "utilization", "temperature", "power_draw", "clock_rate"):
-        patches.set(cuda, name, _refusal(_NO_SENSORS.format(name)))
+    sensors.patch(torch, patches)
+    when_imported(patches, sensors.changes(torch, module, patches))
     graphs.patch(torch, module, patches)
     patches.set(cuda, "GreenContext", _refusing_class("GreenContext", "a device of halstream has no SMs to divide"))
     inductor.patch(torch, patches)
