@@ -91,9 +91,11 @@ def torch_sheets(python: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     own = {"torch_add": cuda["add"], "torch_start": started[0] - started[1]}
     own |= {f"torch_{model}": cuda[model] for model in models}
     own["torch_block"] = cuda["block"]
+    own |= figures("kernels")
     own |= {f"checked_{model}": checked[model] for model in models}
     plain = {"torch_add": cpu["add"], "torch_block": cpu["block"]}
     plain |= {f"{kind}_{model}": cpu[model] for kind in ("torch", "checked") for model in models}
+    plain |= figures("interpreted")
     return {row: {"": value} for row, value in own.items()}, {row: {"": value} for row, value in plain.items()}
 
 

@@ -1,13 +1,15 @@
 """Measures torch in this process: python -m benchmarks.torch_child KIND.
 
-KIND is `cpu` for plain torch, `cuda` for torch on host streams, `sanitized` for that with the sanitizer. Runs in
-torch's environment and prints the figures as one line of JSON.
+KIND is `cpu` for plain torch, `cuda` for torch on host streams, `sanitized` for that with the sanitizer, `kernels` for
+Triton's kernels there, and `interpreted` for them in Triton's own interpreter. Runs in torch's environment and prints the
+figures as one line of JSON.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import os
 import statistics
 import sys
 import time
@@ -44,8 +46,34 @@ def step(call: Callable[[], Any], synchronize: Callable[[], None]) -> float:
     return statistics.median(taken[3:])
 
 
+def kernels(interpreted: bool) -> dict[str, float]:
+    """Measure Triton's kernels; the interpreter runs each once, as it takes seconds."""
+    if interpreted:
+        os.environ["TRITON_INTERPRET"] = "1"
+    else:
+        import halstream.torch.cuda_on_host
+    import torch
+
+    from . import triton_kernels
+
+    torch.set_num_threads(1)
+    figures = {}
+    with quiet():
+        for name, call in triton_kernels.cases("cpu" if interpreted else "cuda").items():
+            if interpreted:
+                figures[name] = triton_kernels.processor_time(call, lambda: None, 1)
+                continue
+            call()  # compiles
+            torch.cuda.synchronize()
+            figures[name] = triton_kernels.processor_time(call, torch.cuda.synchronize, 15)
+    return figures
+
+
 def main(kind: str) -> None:
     """Measure, and print the figures."""
+    if kind in ("kernels", "interpreted"):
+        print(json.dumps(kernels(kind == "interpreted")), flush=True)
+        return
     if kind != "cpu":
         import halstream.torch.cuda_on_host
     import torch

@@ -8,6 +8,7 @@ static halstream_launch *halstream_launch_at(int64_t address) { return (halstrea
 import "C"
 
 import (
+	"bytes"
 	"encoding/hex"
 	"fmt"
 	"strconv"
@@ -57,8 +58,8 @@ func ProgramAccesses(image, name string) (modes string, err error) {
 	if err != nil {
 		return "", raise(driver.Errorf(driver.InvalidValue, "accesses", "no program in hexadecimal digits: %s", err))
 	}
-	text, _, _ := strings.Cut(string(program), "\x00")
-	for _, a := range accessesInText(text, name) {
+	text, _, _ := bytes.Cut(program, []byte{0})
+	for _, a := range accessesInText(string(text), name) {
 		switch a & (ptx.AccessRead | ptx.AccessWrite) {
 		case ptx.AccessRead:
 			modes += "r"

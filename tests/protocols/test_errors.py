@@ -77,7 +77,7 @@ def test_the_list_of_classes_is_complete() -> None:
 
 @pytest.mark.parametrize("cls", CLASSES.values(), ids=CLASSES.keys())
 def test_every_error_class_can_be_pickled(cls: Any) -> None:
-    for args in (("what happened",), (2,), (16, 4, 8), ()):
+    for args in (("what happened",), (2,), (16, 4, 8), ("what happened", "source", "name", ("option",)), ()):
         try:
             error = cls(*args)
             str(error)

@@ -131,7 +131,8 @@ def _side(stack: Sequence[Frame], other: Sequence[Frame]) -> Side:
 def _pattern(file: str) -> str:
     """Return the PATH that stands for a file in a rule; a character that means something else there is any one."""
     path = _sites.installed(file) or _sites.shown(file)
-    return re.sub(r"[\x00-\x1f:]|(?<= )[#<+]|^\s|\s$", "?", glob.escape(path))
+    printed = "".join(character if character >= " " else "?" for character in glob.escape(path))
+    return re.sub(r":|(?<= )[#<+]|^\s|\s$", "?", printed)
 
 
 class Rules:
