@@ -73,7 +73,9 @@ ROWS = (
     Row("kernel_add", "Triton: sum of 1 M floats", "ms of one core", 3, ratio=0.02, peers=(TORCH,)),
     Row("kernel_softmax", "Triton: softmax of 1024 x 1024", "ms of one core", 8, ratio=0.02, peers=(TORCH,)),
     Row("kernel_product", "Triton: product of 512 x 512, float16", "ms of one core", 60, ratio=0.02, peers=(TORCH,)),
-    Row("kernel_attention", "Triton: attention, 2 x 256 x 64, float16", "ms of one core", 6, ratio=0.02, peers=(TORCH,)),
+    Row(
+        "kernel_attention", "Triton: attention, 2 x 256 x 64, float16", "ms of one core", 6, ratio=0.02, peers=(TORCH,)
+    ),
     Row("torch_start", "`halstream run --torch` above the same program with plain torch", "s", 0.6),
 )
 

@@ -1,8 +1,8 @@
 """Measures torch in this process: python -m benchmarks.torch_child KIND.
 
 KIND is `cpu` for plain torch, `cuda` for torch on host streams, `sanitized` for that with the sanitizer, `kernels` for
-Triton's kernels there, and `interpreted` for them in Triton's own interpreter. Runs in torch's environment and prints the
-figures as one line of JSON.
+Triton's kernels there, and `interpreted` for them in Triton's own interpreter. Runs in torch's environment and prints
+the figures as one line of JSON.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def kernels(interpreted: bool) -> dict[str, float]:
     if interpreted:
         os.environ["TRITON_INTERPRET"] = "1"
     else:
-        import halstream.torch.cuda_on_host
+        import halstream.torch.cuda_on_host  # noqa: F401
     import torch
 
     from . import triton_kernels
