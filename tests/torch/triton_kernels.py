@@ -102,28 +102,12 @@ def tuned(x, n, BLOCK: tl.constexpr):
 
 
 # A block of the first takes more shared memory than a device has.
-@triton.autotune(
+tuned_product = triton.autotune(
     configs=[
         triton.Config({"M": 256, "N": 256, "K": 128}, num_stages=4), triton.Config({"M": 32, "N": 32, "K": 32}),
     ],
     key=["n"],
-)  # fmt: skip
-@triton.jit
-def tuned_product(
-    a, b, c, n,
-    M: tl.constexpr, N: tl.constexpr, K: tl.constexpr,
-):  # fmt: skip
-    """c = a @ b for tiles of a square matrix."""
-    rows = tl.program_id(0) * M + tl.arange(0, M)
-    columns = tl.program_id(1) * N + tl.arange(0, N)
-    total = tl.zeros((M, N), dtype=tl.float32)
-    for k in range(0, n, K):
-        inner = k + tl.arange(0, K)
-        total += tl.dot(
-            tl.load(a + rows[:, None] * n + inner, mask=rows[:, None] < n, other=0.0),
-            tl.load(b + inner[:, None] * n + columns, mask=columns < n, other=0.0),
-        )
-    tl.store(c + rows[:, None] * n + columns, total, mask=(rows[:, None] < n) & (columns < n))
+)(product)  # fmt: skip
 
 
 @triton.heuristics({"BLOCK": lambda given: triton.next_power_of_2(given["n"])})
