@@ -143,8 +143,8 @@ def test_a_wrong_ini_key_names_the_ini_file(run: Runner) -> None:
     [
         (
             "shedules=5",
-            "has no keyword 'shedules'; it takes schedules, depth, seed, prove, sanitize, strict, pages, leaks, "
-            "threads",
+            "has no keyword 'shedules'; it takes schedules, depth, seed, prove, sanitize, strict, pages, compiled, "
+            "leaks, threads",
         ),
         ("5", "takes keywords only"),
         ("schedules=0", "schedules is 0"),
