@@ -20,8 +20,7 @@ def names() -> list[tuple[int, int, str]]:
     torch = sys.modules.get("torch")
     if torch is None:
         return []
-    # Not isinstance: some objects run code when they are asked for their class.
-    modules = [one for one in gc.get_objects() if issubclass(type(one), torch.nn.Module)]
+    modules = _modules(torch.nn.Module)
     inner = {id(child) for one in modules for child in found_by(_children, one)}
     found: dict[int, tuple[int, int, str]] = {}
     for root in modules:
@@ -31,6 +30,20 @@ def names() -> list[tuple[int, int, str]]:
             for address, size in found_by(_memory, torch, tensor):
                 found.setdefault(address, (address, size, name))
     return sorted(found.values())
+
+
+def _modules(base: type) -> list[Any]:
+    """Return the modules among all objects, a million where a compiler was used: each type is looked at once."""
+    modules: list[Any] = []
+    kinds: dict[int, bool] = {}
+    for one in gc.get_objects():
+        kind = type(one)  # not isinstance: some objects run code when they are asked for their class
+        known = kinds.get(id(kind))
+        if known is None:
+            known = kinds[id(kind)] = issubclass(kind, base)
+        if known:
+            modules.append(one)
+    return modules
 
 
 def _children(module: Any) -> list[Any]:
