@@ -283,6 +283,18 @@ def test_F3_a_number_that_is_stored_makes_nobody_wait(torch: Any, held: Hold) ->
     assert x.tolist() == [7, 5, 1]
 
 
+def test_W2_a_thread_of_autograd_that_has_run_python_ends_no_wait(torch: Any, held: Hold) -> None:
+    x = torch.ones(3, device="cuda", requires_grad=True)
+    y = x * 2
+    y.register_hook(lambda gradient: (threading.current_thread(), gradient)[1])  # Python knows the thread then
+    y.sum().backward()
+    torch.cuda.synchronize()
+    gate = held(torch.cuda.default_stream())
+    with pytest.raises(hs.StallError, match="gate"):
+        x.sum().item()
+    gate.open()
+
+
 def test_F4_a_wait_that_fails_leaves_the_operator_to_its_stream(torch: Any, held: Hold) -> None:
     x = torch.ones(2, device="cuda")
     torch.cuda.synchronize()

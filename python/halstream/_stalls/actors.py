@@ -68,9 +68,14 @@ def idle_thread_exists(frames: Container[int], me: int) -> bool:
         if type(thread).__name__ != "_DummyThread":
             if thread.is_alive():
                 return True
-        elif os.path.exists(f"/proc/self/task/{thread.native_id}") or not os.path.exists("/proc/self/task"):
-            return True  # a native thread, of whose end Python is not notified
+        elif not _has_ended(thread.native_id) and not waits_for_ever(thread.native_id or 0):
+            return True  # a native thread that has run Python code, as autograd's do; it may again
     return False
+
+
+def _has_ended(native: int | None) -> bool:
+    """Return True if a native thread has ended, of which Python is not notified."""
+    return os.path.exists("/proc/self/task") and not os.path.exists(f"/proc/self/task/{native}")
 
 
 def native_threads(frames: Iterable[int]) -> list[str]:
