@@ -2,6 +2,7 @@ package hal_test
 
 import (
 	"testing"
+	"time"
 	"unsafe"
 
 	"github.com/stretchr/testify/require"
@@ -119,4 +120,32 @@ func TestDroppedCopyIsNotReported(t *testing.T) {
 	_, err = s.Synchronize(me, driver.Forever)
 	require.NoError(t, err)
 	require.Empty(t, *reports)
+}
+
+// TestV45_a_check_can_wait_until_its_listeners_were_notified stops a listener while another thread has delivered to it what
+// the caller enqueues meanwhile.
+func TestV45_a_check_can_wait_until_its_listeners_were_notified(t *testing.T) {
+	rt, me, s, _ := inspected(t)
+	e, err := rt.NewEvent(me, nil, hal.EventOptions{})
+	require.NoError(t, err)
+	begun, goOn := make(chan struct{}), make(chan struct{})
+	var seen []uint32
+	defer rt.Listen(func(o hal.Operation) {
+		if seen = append(seen, o.ID); len(seen) == 1 {
+			close(begun)
+			<-goOn
+		}
+	})()
+	first := make(chan error, 1)
+	go func() { first <- s.Record(hal.NewThread(), e) }()
+	<-begun
+	require.NoError(t, s.Record(me, e))
+	p := rt.Notified()
+	require.False(t, p.Wait(0), "the other thread has not delivered yet")
+	require.Len(t, seen, 1)
+	close(goOn)
+	require.True(t, p.Wait(int64(20*time.Second)))
+	require.GreaterOrEqual(t, len(seen), 2)
+	require.NoError(t, <-first)
+	require.True(t, rt.Notified().Wait(driver.Forever))
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"halstream/hal/driver"
 	"halstream/hal/status"
@@ -107,12 +108,42 @@ func (l *listeners) notify(o *Operation) {
 // operations that already have their place in the order.
 //
 // Contract: V7.
-func (rt *Runtime) AfterNotified(f func()) { rt.callInOrder(f) }
-
-// callInOrder calls f after the listeners were notified of all operations that
-// already have their place in the order.
-func (rt *Runtime) callInOrder(f func()) {
+func (rt *Runtime) AfterNotified(f func()) {
 	rt.listeners.notifier.push(&Operation{afterNotify: f}, rt.listeners.notify)
+}
+
+// Notified returns a point that is reached once the listeners were notified of all operations that already have
+// their place in the order, which another thread may be about to do.
+//
+// Contract: V45.
+func (rt *Runtime) Notified() driver.Point {
+	p := make(notifiedPoint)
+	rt.AfterNotified(func() { close(p) })
+	return p
+}
+
+// notifiedPoint is closed when it is reached.
+type notifiedPoint chan struct{}
+
+// Wait implements driver.Point.
+func (p notifiedPoint) Wait(limit int64) bool {
+	if limit == driver.Forever {
+		<-p
+		return true
+	}
+	timer := time.NewTimer(time.Duration(limit))
+	defer timer.Stop()
+	select {
+	case <-p: // also where the time has passed, too
+		return true
+	default:
+	}
+	select {
+	case <-p:
+		return true
+	case <-timer.C:
+		return false
+	}
 }
 
 // number returns the next ID of an operation.
@@ -528,7 +559,7 @@ func (rt *Runtime) watchSource(id uint32, c CopySpec, span uint64, src *Block) (
 	return func() {
 		switch {
 		case c.sum() != sum:
-			rt.callInOrder(func() { i.Refilled(id, source) })
+			rt.AfterNotified(func() { i.Refilled(id, source) })
 		case kept:
 			rt.sources.add(&copySource{id: id, c: c, r: source, sum: sum, in: i, registered: registered})
 		}
@@ -566,7 +597,7 @@ func (rt *Runtime) CompareSources() {
 	})
 	l.mu.Unlock()
 	for _, s := range changed {
-		rt.callInOrder(func() { i.Overwritten(s.id, s.r) })
+		rt.AfterNotified(func() { i.Overwritten(s.id, s.r) })
 	}
 }
 
@@ -741,7 +772,7 @@ func (rt *Runtime) handIn(to *Inspector, id uint32, given *handedIn) func(*hande
 		if h == nil {
 			h = given
 		}
-		rt.callInOrder(func() {
+		rt.AfterNotified(func() {
 			if to.KernelRan != nil && len(h.kernel.Findings)+len(h.kernel.Inputs) > 0 {
 				to.KernelRan(id, h.kernel)
 			}

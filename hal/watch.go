@@ -84,7 +84,7 @@ func (w *watch) end() {
 	}
 	changed = append(changed, touched...)
 	changed = without(changed, w.writes)
-	w.rt.callInOrder(func() {
+	w.rt.AfterNotified(func() {
 		if len(changed) > 0 {
 			w.report.Observed(w.id, changed)
 		}
@@ -280,7 +280,7 @@ func (w *watch) endPages(compare bool) (writes []Range) {
 	reads, writes := w.rt.known(read), w.rt.known(written)
 	touched := len(reads)+len(writes)+len(declared) > 0
 	reads = without(reads, declared)
-	w.rt.callInOrder(func() {
+	w.rt.AfterNotified(func() {
 		if len(reads) > 0 && w.report.Read != nil {
 			w.report.Read(w.id, reads)
 		}

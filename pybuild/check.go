@@ -130,13 +130,20 @@ func CheckTake(finish int64) (findings string, err error) {
 // they access when they have run.
 const maxHandIn = 2_000_000_000
 
-// awaitHandedIn waits for such operations, which orders nothing.
+// awaitHandedIn waits for such operations, which orders nothing, and until the check was told of them and of what they have
+// handed in: another thread may be doing so.
 func awaitHandedIn() {
 	end := time.Now().Add(maxHandIn)
-	for _, s := range checking.Awaited() {
+	wait := func(p driver.Point) { await(p, max(0, int64(time.Until(end)))) }
+	wait(checking.Notified())
+	streams := checking.Awaited()
+	for _, s := range streams {
 		if p, err := s.DrainPoint(caller()); err == nil {
-			await(p, max(0, int64(time.Until(end))))
+			wait(p)
 		}
+	}
+	if len(streams) > 0 {
+		wait(checking.Notified())
 	}
 }
 

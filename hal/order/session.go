@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"halstream/hal"
+	"halstream/hal/driver"
 )
 
 const (
@@ -189,6 +190,15 @@ func (s *Session) Take(finish bool) []Finding {
 func (s *Session) Awaited() []*hal.Stream {
 	if f := s.now.Load(); f != nil {
 		return f.checker.Awaited()
+	}
+	return nil
+}
+
+// Notified returns a point that is reached once the check knows of all that was called until now, and of all that was
+// handed in; nil where no check is on.
+func (s *Session) Notified() driver.Point {
+	if f := s.now.Load(); f != nil {
+		return f.rt.Notified()
 	}
 	return nil
 }
