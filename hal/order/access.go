@@ -996,3 +996,12 @@ func (c *Checker) over(p piece, visit func(e *entry, write bool)) {
 		}
 	}
 }
+
+// Exposed says that memory may be written unseen from now on.
+//
+// Contract: K5.
+func (c *Checker) Exposed(r hal.Range) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.queue(queuedAccess{other: func() { c.unwritten.write(pieceOf(r)) }})
+}

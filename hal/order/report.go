@@ -1,6 +1,7 @@
 package order
 
 import (
+	"fmt"
 	"sync/atomic"
 
 	"halstream/hal"
@@ -492,4 +493,23 @@ func reason(a, o *info, reused bool) Reason {
 		r.Wait = &note
 	}
 	return r
+}
+
+// checkInputs reports memory that nobody wrote among what a kernel has read before it wrote there itself.
+func (c *Checker) checkInputs(o *info, inputs []hal.Range) {
+	var first piece
+	for _, r := range inputs {
+		p := pieceOf(r)
+		part, found := c.unwritten.within(p)
+		if found && first == (piece{}) {
+			first = part
+		}
+		c.unwritten.write(p) // reported once
+	}
+	if first == (piece{}) {
+		return
+	}
+	c.mistake(o, hal.KernelFinding{Check: "initcheck", Place: "global", Text: fmt.Sprintf(
+		"Uninitialized __global__ memory read of size %d bytes at address %#x at kernel %s",
+		first.end-first.start, first.start, o.label)}, first)
 }

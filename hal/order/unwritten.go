@@ -1,11 +1,8 @@
 package order
 
 import (
-	"fmt"
 	"slices"
 	"sort"
-
-	"halstream/hal"
 )
 
 // unwritten is the device memory that was allocated since the check began and that nothing has written yet, in the order of
@@ -65,31 +62,3 @@ func (u *unwritten) within(p piece) (part piece, found bool) {
 
 // clear forgets everything: it may have been written.
 func (u *unwritten) clear() { u.pieces = nil }
-
-// Exposed says that memory may be written unseen from now on.
-//
-// Contract: K5.
-func (c *Checker) Exposed(r hal.Range) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.queue(queuedAccess{other: func() { c.unwritten.write(pieceOf(r)) }})
-}
-
-// checkInputs reports memory that nobody wrote among what a kernel has read before it wrote there itself.
-func (c *Checker) checkInputs(o *info, inputs []hal.Range) {
-	var first piece
-	for _, r := range inputs {
-		p := pieceOf(r)
-		part, found := c.unwritten.within(p)
-		if found && first == (piece{}) {
-			first = part
-		}
-		c.unwritten.write(p) // reported once
-	}
-	if first == (piece{}) {
-		return
-	}
-	c.mistake(o, hal.KernelFinding{Check: "initcheck", Place: "global", Text: fmt.Sprintf(
-		"Uninitialized __global__ memory read of size %d bytes at address %#x at kernel %s",
-		first.end-first.start, first.start, o.label)}, first)
-}
