@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import Any, NoReturn
 
@@ -143,10 +144,7 @@ class ElementwiseKernel(CachedCodes):
             source = code.source(self.name, types, self.preamble, body)
             options = tuple(self.kwargs.get("options", ()))
             kernel = self._kernels.add(key, code.types, self.name, source, options)
-        size = 1
-        for n in shape:
-            size *= n
-        kernel.linear_launch(size, code.values, 0, block_size, stream)
+        kernel.linear_launch(math.prod(shape), code.values, 0, block_size, stream)
 
 
 def types_of(args: list[Any]) -> tuple[Any, ...]:

@@ -26,8 +26,6 @@ __all__ = ["changes", "tunes_all"]
 #: The highest version of PTX that each supported Triton can write; else it would ask an assembler for its own.
 _PTX_VERSION = 87
 _WARP = 32
-# As on a device of this capability; a launch is checked against the same numbers.
-_SHARED = 163 << 10
 _CELL = 16  # bytes that each argument takes
 
 _launch_packed = _native.taking_objects("launch")
@@ -213,9 +211,10 @@ class _Utils:
         """Return the numbers that Triton and its users ask for."""
         found = self._torch.cuda.get_device_properties(device)
         return {
-            "max_shared_mem": _SHARED, "max_num_regs": 65536, "warpSize": _WARP,
-            "multiprocessor_count": found.multi_processor_count,
-            "sm_clock_rate": 1_000_000, "mem_clock_rate": 1_000_000, "mem_bus_width": 256,
+            "max_shared_mem": found.shared_memory_per_block_optin, "max_num_regs": found.regs_per_multiprocessor,
+            "warpSize": found.warp_size, "multiprocessor_count": found.multi_processor_count,
+            "sm_clock_rate": found.clock_rate, "mem_clock_rate": found.memory_clock_rate,
+            "mem_bus_width": found.memory_bus_width,
         }  # fmt: skip
 
     def is_stream_capturing(self, stream: int) -> bool:
