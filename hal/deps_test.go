@@ -27,7 +27,7 @@ var allowed = map[string][]string{
 	"hal/host":           {"hal/bestfit", "hal/driver", "hal/host/sched", "hal/pages", "hal/park", "hal/prio", "hal/touch", "ptx"},
 	"ptx":                {},
 	"hal":                {"hal/addrmap", "hal/bestfit", "hal/driver", "hal/host", "hal/native", "hal/pages", "hal/park", "hal/prio", "hal/status", "hal/touch"},
-	"hal/order":          {"hal"},
+	"hal/order":          {"hal", "hal/driver"},
 	"hal/stall":          {"hal", "hal/driver"},
 	"hal/haltest":        {"hal", "hal/driver"},
 	"hal/vendor":         {"hal/addrmap", "hal/driver", "hal/park"},
