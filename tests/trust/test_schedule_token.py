@@ -61,8 +61,10 @@ def test_one_changed_character_is_found(token: Token, data: st.DataObject) -> No
 @given(tokens, st.data())
 def test_two_characters_that_changed_places_are_found(token: Token, data: st.DataObject) -> None:
     text = str(token)
-    first = data.draw(st.integers(0, len(text) - 2))
-    second = data.draw(st.integers(first + 1, min(len(text) - 1, first + 200)))
+    # Of the text before the check digits: one in 251 that has one of these digits fits by chance.
+    last = len(text) - len("-00") - 1
+    first = data.draw(st.integers(0, last - 1))
+    second = data.draw(st.integers(first + 1, min(last, first + 200)))
     swapped = list(text)
     swapped[first], swapped[second] = swapped[second], swapped[first]
     if "".join(swapped) != text:
