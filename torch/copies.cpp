@@ -69,6 +69,14 @@ class Copy {
   void write(const at::Tensor& tensor) {
     if (listening_) add_ranges(ranges_, tensor, HALSTREAM_WRITE);
   }
+  // Each launch of a graph copies from or to the memory itself: torch refuses pageable memory in a capture, blocking or
+  // not, and does not invalidate the capture.
+  void require_pinned_in_capture(const at::Tensor& host) const {
+    TORCH_CHECK(
+        !captured_ || host.is_pinned() || is_number_of_call(destination_, source_),
+        "Cannot copy between CPU and CUDA tensors during CUDA graph capture unless the CPU tensor is pinned. Please use "
+        "tensor.pin_memory() or allocate the tensor with pin_memory=True, or make the copy before the capture.");
+  }
 
   at::Tensor& destination_;
   const at::Tensor& source_;
@@ -90,6 +98,7 @@ void Copy::within_devices() {
 }
 
 void Copy::to_device(bool non_blocking) {
+  require_pinned_in_capture(source_);
   auto stream = current_stream(destination_.device().index());
   write(destination_);
   auto to = cpu_alias(destination_);
@@ -119,15 +128,12 @@ void Copy::to_device(bool non_blocking) {
       check(core->host_access(range.start, (rows - 1) * range.pitch + range.bytes, HALSTREAM_READ));
     }
   }
-  TORCH_CHECK(
-      !captured_ || is_number_of_call(destination_, source_),
-      "a copy from pageable memory cannot be captured: every launch would copy what the tensor holds now; pin it, or copy "
-      "before the capture");
   WithoutHostAccesses declared_above;
   enqueue(stream, task(to, source_.clone()), ranges_, current_site());
 }
 
 void Copy::to_host(bool non_blocking) {
+  require_pinned_in_capture(destination_);
   auto stream = current_stream(source_.device().index());
   read(source_);
   write(destination_);

@@ -163,7 +163,12 @@ void run_and_wait(halstream_id stream, Task& task, const Ranges& ranges, uint32_
   task.owners.fetch_add(1);
   TaskPointer of_the_stream(&task);
   enqueue(stream, std::move(of_the_stream), ranges, site);
-  wait == Wait::documented ? synchronize_stream(stream) : drain_stream(stream);
+  try {
+    wait == Wait::documented ? synchronize_stream(stream) : drain_stream(stream);
+  } catch (c10::Error& error) {
+    if (task.captured) error.add_context(task.op->name + " waits for its stream, which is capturing");
+    throw;
+  }
   if (task.failure) std::rethrow_exception(task.failure);
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import gc
+import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -179,6 +180,7 @@ def test_F30_what_waits_cannot_be_captured_and_the_stream_is_usable_afterwards(
     x = torch.ones(8, device="cuda")
     stream = torch.cuda.Stream()
     with pytest.raises(RuntimeError, match="captur"), torch.cuda.graph(torch.cuda.CUDAGraph(), stream=stream):
+        x.add_(1)  # without it the graph that x.cpu() leaves is empty, of which torch warns
         call(torch, x)
     assert not stream.is_capturing()
     with torch.cuda.stream(stream):
@@ -189,9 +191,19 @@ def test_F30_a_copy_from_pageable_memory_is_refused_and_one_from_pinned_memory_i
     torch: Any, captured: Any
 ) -> None:
     x, host = torch.zeros(6, device="cuda"), torch.zeros(6)
-    with pytest.raises(RuntimeError, match="pageable memory"), torch.cuda.graph(torch.cuda.CUDAGraph()):
-        x.add_(1)
-        x.copy_(host, non_blocking=True)
+    for refused in (
+        lambda: x.copy_(host, non_blocking=True),
+        lambda: x.copy_(host),
+        lambda: host.copy_(x, non_blocking=True),
+        lambda: torch.tensor(-math.inf, device="cuda"),
+    ):
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            x.add_(1)
+            with pytest.raises(RuntimeError, match="unless the CPU tensor is pinned"):
+                refused()
+        graph.replay()  # the refusal has not invalidated the capture
+    assert x.tolist() == [4.0] * 6
     pinned = torch.zeros(6, pin_memory=True)
     capture = functools.partial(captured, functools.partial(x.copy_, pinned, non_blocking=True))
     graph, _ = capture()
@@ -205,6 +217,18 @@ def test_F30_a_copy_from_pageable_memory_is_refused_and_one_from_pinned_memory_i
     graph.replay()
     assert x.tolist() == [2.0] * 6
     del others
+
+
+def test_F30_what_broke_a_capture_is_named_and_is_the_context_of_the_error_at_its_end(torch: Any) -> None:
+    x = torch.ones(8, device="cuda")
+    with pytest.raises(torch.AcceleratorError, match="previous error during capture") as ended:
+        with torch.cuda.graph(torch.cuda.CUDAGraph()):
+            x.sum().item()
+    first = ended.value.__context__
+    assert not ended.value.__suppress_context__
+    assert isinstance(first, torch.AcceleratorError)
+    assert "not permitted when stream is capturing" in str(first)
+    assert "aten::_local_scalar_dense waits for its stream" in str(first)
 
 
 def test_F30_states_texts_and_bad_calls(torch: Any) -> None:

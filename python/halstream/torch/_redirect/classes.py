@@ -154,7 +154,7 @@ def raising(torch: Any, call: Callable[[], Any]) -> Any:
         wrong = torch.AcceleratorError(f"CUDA error: {text}: {exc}" if text else f"CUDA error: {exc}")
         if number in _TEXTS:
             wrong.error_code = number
-        raise wrong from None
+    raise wrong  # not in the handler: what the program was handling is its context, as with torch's own errors
 
 
 def _flag(value: Any) -> bool:
