@@ -1,6 +1,6 @@
 #include "core.h"
 
-#include "backward_waits.h"
+#include "backward_order.h"
 
 #include <Python.h>
 

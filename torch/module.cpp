@@ -1,7 +1,7 @@
 // The module `halstream_torch_device`: what the Python side calls.
 #include "allocator.h"
 #include "backlog.h"
-#include "backward_waits.h"
+#include "backward_order.h"
 #include "counters.h"
 #include "device_memory.h"
 #include "distributed.h"
@@ -346,8 +346,8 @@ PyMethodDef functions[] = {
      "the target of a copy with non_blocking."},
     {"watch_host_accesses", watch, METH_O, "Declare what CPU operators read and write in such memory, or stop."},
     {"observe_memory", set_memory_observer, METH_O, "Call a function with each allocation and free, or none."},
-    {"observe_backward_waits", observe_backward_waits, METH_O,
-     "Call a function after each wait of the host that a backward pass makes, or none."},
+    {"observe_backward", observe_backward, METH_VARARGS,
+     "Call one function when a backward pass begins on a thread, and one after each wait of the host that it makes, or none."},
     {"running_module", running_module, METH_O, "Set the path of the torch.nn.Module that this thread runs, for reports."},
     {"storage_resize", storage_resize, METH_VARARGS, "Change the size of a storage on a device, in stream order."},
     {"host_register", host_register, METH_VARARGS, "Let memory count as pinned; whether it did not before."},

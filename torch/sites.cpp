@@ -1,5 +1,6 @@
 #include "sites.h"
 
+#include "backward_order.h"
 #include "core.h"
 
 #include <Python.h>
@@ -114,6 +115,7 @@ const std::string& module_of_latest_site() {
 }
 
 uint32_t current_site() {
+  note_backward_operator();
   auto node = torch::autograd::get_current_node();
   latest_is_forward_call = node != nullptr && !node_runs_python();
   if (latest_is_forward_call) {

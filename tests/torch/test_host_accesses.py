@@ -311,3 +311,33 @@ def test_F22_a_wait_in_a_backward_pass_is_one_of_the_thread_that_called_it(torch
         on_host.sum()
         hs.synchronize()
     assert bool(report.by_host_timing or list(report)) is not bool(waited), str(report)
+
+
+HOOK = """
+import halstream.torch.cuda_on_host
+import torch
+
+side, results = torch.cuda.Stream(), []
+
+
+def hook(gradient):
+    with torch.cuda.stream(side):
+        results.append(scale * 2)
+
+
+x = torch.ones(4, device="cuda", requires_grad=True)
+x.register_hook(hook)
+scale = torch.full((4,), 2.0, device="cuda")
+torch.cuda.synchronize()  # before the pass
+x.sum().backward()
+side.synchronize()
+print(results[0].tolist())
+"""
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_F22_what_the_caller_waited_for_is_before_the_pass(program: Any, waits: bool) -> None:
+    source = HOOK if waits else HOOK.replace("torch.cuda.synchronize()  # before the pass", "")
+    done = program(source, env={**os.environ, "HALSTREAM_SANITIZE": "1"})
+    assert done.stdout == "[4.0, 4.0, 4.0, 4.0]\n", done.stderr
+    assert ("`scale`" in done.stderr) is not waits, done.stderr

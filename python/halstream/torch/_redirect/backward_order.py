@@ -1,8 +1,9 @@
 """The order between a backward pass and the thread that asked for it, while a sanitizer is on.
 
-Autograd runs the nodes of each device on a thread of its own. Where such a thread waits for a
-stream or an event, as a hook or `torch.autograd.Function` may, the thread that called
-``backward`` comes behind that wait as well, since it waits for the whole pass.
+Autograd runs the nodes of each device on a thread of its own. What the thread that called
+``backward`` had done or waited for before comes before all of the pass. Where a thread of the
+pass waits for a stream or an event, as a hook or `torch.autograd.Function` may, the caller comes
+behind that wait as well, since it waits for the whole pass.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ class BackwardOrder:
         self._torch, self._module = torch, module
         self._patches = Patches()
         self._on = False
-        self._waited = Number()  # one for all passes: those that overlap share autograd's threads
+        # One each for all passes: those that overlap share autograd's threads.
+        self._called, self._waited = Number(), Number()
 
     def switch(self, on: bool) -> None:
         """Begin or end reporting it."""
@@ -33,10 +35,13 @@ class BackwardOrder:
             return
         self._on = on
         if not on:
-            self._module.observe_backward_waits(None)
+            self._module.observe_backward(None, None)
             self._patches.undo()
             return
-        self._module.observe_backward_waits(lambda: report_order(ORDER_RELEASE, self._waited.value))
+        self._module.observe_backward(
+            lambda: report_order(ORDER_ACQUIRE, self._called.value),
+            lambda: report_order(ORDER_RELEASE, self._waited.value),
+        )
         autograd = self._torch.autograd
         run = self._running(autograd.graph._engine_run_backward)
         for module in (autograd.graph, autograd):
@@ -45,6 +50,7 @@ class BackwardOrder:
     def _running(self, run: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(run)
         def _engine_run_backward(*args: Any, **kwargs: Any) -> Any:
+            report_order(ORDER_RELEASE, self._called.value)
             done = run(*args, **kwargs)
             report_order(ORDER_ACQUIRE, self._waited.value)
             return done
