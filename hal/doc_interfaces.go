@@ -161,8 +161,9 @@
 //     memory of a module by its parameter.
 //   - F21: Pinned memory counts as in use until the copies that use it are done, and
 //     as allocated until empty_host_cache.
-//   - F22: The thread that called backward comes behind each wait for a stream, an
-//     event or the device that the pass made on a thread of autograd.
+//   - F22: What the thread that called backward had done and waited for comes before the
+//     pass, and it comes behind each wait for a stream, an event or the device that the
+//     pass made on a thread of autograd.
 //   - F23: A device has a primary context from the first use of it: work enqueued,
 //     a stream taken, a wait for it, or set_device. Pinning uses one that exists.
 //   - F24: Operators of a compiled library that has kernels for both devices run by
