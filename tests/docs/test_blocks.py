@@ -85,6 +85,16 @@ def test_readme_shows_two_dialects() -> None:
     assert len({name for text in shown for name in re.findall(r"from halstream\.(\w+) import", text)} - {"testing"}) > 1
 
 
+def test_readme_has_the_figures_of_the_page_that_is_measured() -> None:
+    table = (ROOT / "docs" / "trust.md").read_text()
+    (measured,) = re.findall(r"\*\*all reported\*\* \| (\d+) \| \d+ \| (\d+) \|", table)  # on threads, as torch runs
+    (repaired,) = re.findall(r"\*\*repaired programs reported\*\* \| (\d+) \| \d+ \| 0 \|", table)
+    text = " ".join((ROOT / "README.md").read_text().split())
+    sentence = r"Of (\d+) programs after public bug reports .* it \[reports (\d+)\].*? none of the (\d+) repaired"
+    shown = re.search(sentence, text)
+    assert shown is not None and shown.groups() == (*measured, repaired)
+
+
 @pytest.mark.needs("host")  # which the pages start with, and whose memory they show
 @pytest.mark.parametrize("block", of("python"))
 def test_python_block_runs(block: Block, child: Child) -> None:

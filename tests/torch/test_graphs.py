@@ -221,9 +221,9 @@ def test_F30_a_copy_from_pageable_memory_is_refused_and_one_from_pinned_memory_i
 
 def test_F30_what_broke_a_capture_is_named_and_is_the_context_of_the_error_at_its_end(torch: Any) -> None:
     x = torch.ones(8, device="cuda")
-    with pytest.raises(torch.AcceleratorError, match="previous error during capture") as ended:
-        with torch.cuda.graph(torch.cuda.CUDAGraph()):
-            x.sum().item()
+    graph = torch.cuda.graph(torch.cuda.CUDAGraph())
+    with pytest.raises(torch.AcceleratorError, match="previous error during capture") as ended, graph:
+        x.sum().item()
     first = ended.value.__context__
     assert not ended.value.__suppress_context__
     assert isinstance(first, torch.AcceleratorError)
