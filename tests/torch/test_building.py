@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -46,11 +47,11 @@ class Machine:
         self.sources.mkdir()
         (self.sources / "module.cpp").write_text(SOURCE)
 
-    def start(self, **env: str) -> subprocess.Popen[str]:
+    def start(self, stderr: int = subprocess.PIPE, **env: str) -> subprocess.Popen[str]:
         code = PROGRAM.format(folder=str(self.sources))
         settings = {**os.environ, "HALSTREAM_CACHE_DIR": str(self.cache), **env}
-        pipe = subprocess.PIPE
-        return subprocess.Popen([sys.executable, "-c", code], stdout=pipe, stderr=pipe, text=True, env=settings)
+        command = [sys.executable, "-c", code]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr, text=True, env=settings)
 
     def build(self, **env: str) -> tuple[int, str, str]:
         process = self.start(**env)
@@ -99,6 +100,27 @@ def test_kept_objects_are_compiled_again_when_their_text_changed(machine: Machin
     shutil.rmtree(machine.cache)
     code, out, err = machine.build(**objects)
     assert code == 0 and out.startswith("True ") and "compiled," not in err, err
+
+
+def test_a_terminal_shows_progress_in_one_line(machine: Machine) -> None:
+    (machine.sources / "other.cpp").write_text("int other() { return 1; }\n")
+    pty = pytest.importorskip("pty", reason="the system has no pseudo-terminals")
+    ours, terminal = pty.openpty()
+    process = machine.start(stderr=terminal, TERM="xterm", COLUMNS="100")
+    os.close(terminal)
+    shown = b""
+    try:
+        while part := os.read(ours, 1 << 16):
+            shown += part
+    except OSError:  # how the end of a pseudo-terminal reads on Linux
+        pass
+    finally:
+        os.close(ours)
+    process.communicate(timeout=240)
+    assert process.returncode == 0, shown
+    text = re.sub(rb"\x1b\[[0-9;?]*[A-Za-z]", b"", shown).decode()
+    assert text.startswith("halstream: building") and "halstream: built in" in text, text
+    assert "compiling" in text and "100%" in text and "units compiled" not in text, text
 
 
 def test_two_processes_build_once(machine: Machine) -> None:

@@ -8,14 +8,14 @@ import re
 import subprocess
 import sys
 import sysconfig
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
 from . import objects as _objects
 from .errors import RedirectError
+from .progress import Progress
 from .sources import MODULE, Compiler, files, sources
 
 __all__ = ["check_headers", "compile_module", "flags"]
@@ -53,7 +53,7 @@ def check_headers() -> None:
         )
 
 
-def compile_module(torch: Any, compiler: Compiler, include: Path, work: Path, say: Callable[[str], object]) -> Path:
+def compile_module(torch: Any, compiler: Compiler, include: Path, work: Path, progress: Progress) -> Path:
     """Compile all sources in a folder and link them.
 
     Parameters
@@ -64,8 +64,8 @@ def compile_module(torch: Any, compiler: Compiler, include: Path, work: Path, sa
         Folder of ``halstream.h``.
     work : Path
         An empty folder.
-    say : function
-        Called with lines about the progress.
+    progress : Progress
+        Shown how far the compilation is.
 
     Notes
     -----
@@ -89,13 +89,14 @@ def compile_module(torch: Any, compiler: Compiler, include: Path, work: Path, sa
     folders = [folder, include, *extension.include_paths("cpu"), sysconfig.get_paths()["include"]]
     options = [*flags(torch), *(f"-I{path}" for path in folders)]
     kept = _objects.kept([folder, include], [torch.__version__, sys.version, compiler.identity, *flags(torch)])
-    headers = _headers(folder)
-    options += _precompiled([*compiler.command, *options], headers, kept.headers(headers) if kept else work, say)
     units = _units(sorted(folder.glob("*.cpp")), work)
     objects = {unit: unit.with_suffix(".o") for unit in units}
     changed = [unit for unit in units if kept is None or not kept.take(unit, objects[unit])]
+    progress.expect(1 + len(changed))
+    headers = _headers(folder)
+    options += _precompiled([*compiler.command, *options], headers, kept.headers(headers) if kept else work, progress)
     commands = [[*compiler.command, *options, "-c", str(unit), "-o", str(objects[unit])] for unit in changed]
-    _run_all(commands, [unit.name for unit in changed], say)
+    _run_all(commands, [unit.name for unit in changed], progress)
     if kept is not None:
         for unit in changed:
             kept.put(unit, objects[unit])
@@ -129,15 +130,15 @@ def _headers(folder: Path) -> list[str]:
     return sorted(named)
 
 
-def _precompiled(command: list[str], headers: list[str], place: Path, say: Callable[[str], object]) -> list[str]:
+def _precompiled(command: list[str], headers: list[str], place: Path, progress: Progress) -> list[str]:
     """Compile the headers of torch once for all files, if `place` lacks that; return the option that uses them."""
     header = place / "torch_headers.h"
     compiled = Path(f"{header}.gch")  # clang finds a file of this name, too
     use = ["-include", str(header)]
     if compiled.exists():
+        progress.done("headers taken as they were compiled before")
         return use
     header.write_text("\n".join(["#include <Python.h>", *(f"#include {name}" for name in headers), ""]))
-    began = time.monotonic()
     new = place / f"new-{os.getpid()}"
     try:
         _run([*command, "-x", "c++-header", str(header), "-o", str(new)], "torch's headers")
@@ -145,20 +146,19 @@ def _precompiled(command: list[str], headers: list[str], place: Path, say: Calla
         new.unlink(missing_ok=True)
         return []  # every file compiles them itself, and names the error
     new.replace(compiled)
-    say(f"headers compiled, {time.monotonic() - began:.0f} s")
+    progress.done("headers compiled")
     return use
 
 
-def _run_all(commands: Sequence[list[str]], names: Sequence[str], say: Callable[[str], object]) -> None:
+def _run_all(commands: Sequence[list[str]], names: Sequence[str], progress: Progress) -> None:
     if not commands:
         return
-    began = time.monotonic()
     with ThreadPoolExecutor(_workers(len(commands))) as pool:
         pending = [pool.submit(_run, command, name) for command, name in zip(commands, names, strict=True)]
         try:
             for count, done in enumerate(as_completed(pending), 1):
                 done.result()
-                say(f"{count} of {len(commands)} units compiled, {time.monotonic() - began:.0f} s")
+                progress.done(f"{count} of {len(commands)} units compiled")
         except BaseException:
             for one in pending:
                 one.cancel()

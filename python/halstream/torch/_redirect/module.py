@@ -17,6 +17,7 @@ import halstream
 from . import cache, compiling
 from . import sources as _sources
 from .errors import RedirectError
+from .progress import Progress
 from .sources import MODULE, Build, Compiler
 
 __all__ = ["build", "load", "loaded"]
@@ -100,11 +101,12 @@ def _compile(torch: Any, wanted: Build, compiler: Compiler, where: Path) -> Path
     name = Path(compiler.command[0]).name
     _say(f"building the module for torch {torch.__version__} with {name}, once; this takes a minute or two")
     began = time.monotonic()
-    path = cache.store(
-        wanted,
-        compiler.identity,
-        lambda work: compiling.compile_module(torch, compiler, where, work, lambda text: _say(f"  {text}")),
-    )
+    with Progress("compiling") as progress:
+        path = cache.store(
+            wanted,
+            compiler.identity,
+            lambda work: compiling.compile_module(torch, compiler, where, work, progress),
+        )
     _say(f"built in {time.monotonic() - began:.0f} s: {path}")
     return path
 
