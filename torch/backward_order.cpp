@@ -1,7 +1,5 @@
 #include "backward_order.h"
 
-#include "core.h"
-
 #include <torch/csrc/autograd/graph_task.h>
 
 #include <atomic>
@@ -39,7 +37,7 @@ thread_local int noted_pass = -1;
 void note_backward_operator() {
   if (!observed.load(std::memory_order_relaxed)) return;
   int pass = torch::autograd::get_current_graph_task_id();
-  if (pass == -1 || pass == noted_pass || !Py_IsInitialized() || finished()) return;
+  if (pass == -1 || pass == noted_pass || !Py_IsInitialized()) return;
   noted_pass = pass;
   auto state = PyGILState_Ensure();
   begun.notify();

@@ -115,7 +115,7 @@ const std::string& module_of_latest_site() {
 }
 
 uint32_t current_site() {
-  note_backward_operator();
+  if (!finished()) note_backward_operator();
   auto node = torch::autograd::get_current_node();
   latest_is_forward_call = node != nullptr && !node_runs_python();
   if (latest_is_forward_call) {
