@@ -150,3 +150,25 @@ def test_the_event_behind_a_copy_is_waited_for_before_its_source_is_written_agai
         torch.cuda.synchronize()
     (found,) = report
     assert found.fix == "done.synchronize()" and "not tried" not in found.text, found.text
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_memory_that_a_backward_pass_reads_is_kept_behind_the_forward_call(torch: Any, kept: bool) -> None:
+    """A prefetcher's batch is freed on the stream of the copies while the default one may still read it."""
+    copies, weight = torch.cuda.Stream(), torch.ones(1024, device="cuda", requires_grad=True)
+    batches = [torch.ones(1024, pin_memory=True) for _ in range(3)]
+    torch.cuda.synchronize()
+    with hs.sanitize(on="collect") as report:
+        for batch in batches:
+            with torch.cuda.stream(copies):
+                inputs = batch.to("cuda", non_blocking=True)
+            torch.cuda.current_stream().wait_stream(copies)
+            product = weight * inputs
+            if kept:
+                inputs.record_stream(torch.cuda.default_stream())
+            product.sum().backward()
+            del inputs, product
+        torch.cuda.synchronize()
+    assert [one.fix for one in report] == ([] if kept else ["inputs.record_stream(torch.cuda.default_stream())"]), (
+        report
+    )

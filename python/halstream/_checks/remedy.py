@@ -226,7 +226,7 @@ def _keeping(f: Finding) -> Iterator[Remedy]:
             yield from _keeping_at(f, calls)
             break
         return
-    for calls in _behind(f, f.first):
+    for calls in behind(f.first):  # of a use in a backward pass behind its forward call, from which the block is in use
         yield from _keeping_at(f, calls)
     made = f" made at {f.made_at}" if f.made_at else ""
     yield Remedy(
