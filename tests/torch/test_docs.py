@@ -81,3 +81,32 @@ def test_the_other_programs_of_the_page_run(tmp_path: Path) -> None:
                 [sys.executable, "-c", text], cwd=tmp_path, capture_output=True, text=True, timeout=240
             )
             assert done.returncode == 0, done.stderr
+
+
+def tasks() -> dict[str, tuple[str, str]]:
+    """Return the programs of torch on the page of first tasks, each with the report that stands behind it."""
+    page = (ROOT / "docs" / "tasks.md").read_text()
+    command = r"```bash\nhalstream run --torch --sanitize \1\n```"
+    found = re.findall(rf"(?ms)^```python\n# file: (\w+\.py)\n(.*?)^```\n\n{command}\n\n```text\n(.*?)^```$", page)
+    return {name: (source, shown) for name, source, shown in found}
+
+
+def sanitized(folder: Path, name: str, source: str) -> subprocess.CompletedProcess[str]:
+    (folder / name).write_text(source)
+    command = [sys.executable, "-m", "halstream", "run", "--torch", "--sanitize", name]
+    env = {**os.environ, "TRITON_DEFAULT_FP_FUSION": "1"}  # Triton warns where it is unset
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=240, env=env)
+
+
+@pytest.mark.parametrize("name", ["prefetch.py", "serve.py", "scale.py"])
+def test_a_first_task_prints_its_report_and_the_line_of_the_report_repairs_it(tmp_path: Path, name: str) -> None:
+    source, shown = tasks()[name]
+    done = sanitized(tmp_path, name, source)
+    assert done.returncode == 1 and shown in done.stderr + "\n", done.stderr
+    (where, place, line) = re.findall(rf"fix: (before|after) {name}:(\d+).*\n +(.+)\n", shown)[0]
+    lines, at = source.splitlines(True), int(place) - 1
+    indent = re.match(" *", lines[at])
+    assert indent is not None
+    lines.insert(at + (where == "after"), f"{indent[0]}{line}\n")
+    done = sanitized(tmp_path, name, "".join(lines))
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
