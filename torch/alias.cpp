@@ -1,5 +1,7 @@
 #include "alias.h"
 
+#include "layouts.h"
+
 #include <c10/core/StorageImpl.h>
 #include <c10/core/TensorImpl.h>
 
@@ -24,9 +26,7 @@ struct Dimension {
   uint64_t pitch;  // bytes
 };
 
-}  // namespace
-
-at::Tensor cpu_alias(const at::Tensor& tensor) {
+at::Tensor plain_alias(const at::Tensor& tensor) {
   uint64_t bytes = extent(tensor) * tensor.element_size();
   void* data = bytes != 0 ? tensor.unsafeGetTensorImpl()->mutable_data() : nullptr;
   auto storage = c10::make_intrusive<c10::StorageImpl>(
@@ -41,7 +41,7 @@ at::Tensor cpu_alias(const at::Tensor& tensor) {
   return at::Tensor(std::move(impl));
 }
 
-void add_ranges(Ranges& ranges, const at::Tensor& tensor, uint32_t access) {
+void add_plain(Ranges& ranges, const at::Tensor& tensor, uint32_t access) {
   if (tensor.numel() == 0) return;
   uint64_t item = tensor.element_size();
   auto start = reinterpret_cast<uint64_t>(tensor.unsafeGetTensorImpl()->data());
@@ -89,6 +89,23 @@ void add_ranges(Ranges& ranges, const at::Tensor& tensor, uint32_t access) {
     }
     ranges.push_back({start + offset, piece, rows, pitch, access, 0});
   }
+}
+
+}  // namespace
+
+at::Tensor cpu_alias(const at::Tensor& tensor) {
+  if (is_plain(tensor)) return plain_alias(tensor);
+  auto parts = parts_of(tensor);
+  for (auto& part : parts) part = plain_alias(part);
+  return assemble(tensor, parts);
+}
+
+void add_ranges(Ranges& ranges, const at::Tensor& tensor, uint32_t access) {
+  if (is_plain(tensor)) {
+    add_plain(ranges, tensor, access);
+    return;
+  }
+  for (const auto& part : parts_of(tensor)) add_plain(ranges, part, access);
 }
 
 }  // namespace halstream_torch

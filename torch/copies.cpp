@@ -2,11 +2,15 @@
 
 #include "counters.h"
 #include "host_accesses.h"
+#include "layouts.h"
 #include "pinned.h"
 #include "private_pools.h"
 #include "sites.h"
 #include "streams.h"
 #include "task.h"
+
+#include "ATen/ops/quantize_per_channel.h"
+#include "ATen/ops/quantize_per_tensor.h"
 
 #include <ATen/ExpandUtils.h>
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -178,6 +182,28 @@ at::Tensor& copy_(at::Tensor& destination, const at::Tensor& source, bool non_bl
   } else {
     copy.to_host(non_blocking);
   }
+  return destination;
+}
+
+at::Tensor& copy_quantized(at::Tensor& destination, const at::Tensor& source, bool non_blocking) {
+  TORCH_CHECK(
+      destination.is_quantized(),
+      "Copying from quantized Tensor to non-quantized Tensor is not allowed, please use dequantize to get a float Tensor "
+      "from a quantized Tensor");
+  if (!source.is_quantized()) {
+    auto quantized = destination.qscheme() == at::kPerTensorAffine
+        ? at::quantize_per_tensor(source, destination.q_scale(), destination.q_zero_point(), destination.scalar_type())
+        : at::quantize_per_channel(
+              source, destination.q_per_channel_scales(), destination.q_per_channel_zero_points(),
+              destination.q_per_channel_axis(), destination.scalar_type());
+    return copy_quantized(destination, quantized, non_blocking);
+  }
+  TORCH_CHECK(
+      destination.qscheme() == source.qscheme() && destination.scalar_type() == source.scalar_type(),
+      "Quantized Copy only works with same quantization type and scheme");
+  auto from = parts_of(source), to = parts_of(destination);
+  for (size_t i = 0; i < to.size(); i++) to[i].copy_(from[i], non_blocking);
+  take_quantizer(destination, source);
   return destination;
 }
 

@@ -8,4 +8,7 @@ namespace halstream_torch {
 // aten::copy_ for CUDA tensors.
 at::Tensor& copy_(at::Tensor& destination, const at::Tensor& source, bool non_blocking);
 
+// aten::copy_ where one of the tensors is a quantized CUDA tensor.
+at::Tensor& copy_quantized(at::Tensor& destination, const at::Tensor& source, bool non_blocking);
+
 }  // namespace halstream_torch

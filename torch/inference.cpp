@@ -1,5 +1,6 @@
 #include "inference.h"
 
+#include "layouts.h"
 #include "shapes.h"
 
 #include <ATen/EmptyTensor.h>
@@ -23,6 +24,8 @@ at::Tensor meta_of(const at::Tensor& tensor, bool on_cpu) {
   // A CPU tensor of no dimensions takes part as a number, with its own rules of type promotion.
   if (!tensor.defined() || (tensor.device().is_cpu() && tensor.dim() == 0)) return tensor;
   if (on_cpu) return zeros_of(tensor);
+  // For results that are strided a sparse argument counts as a strided one.
+  if (!is_plain(tensor)) return at::detail::empty_meta(tensor.sizes(), tensor.scalar_type());
   at::Tensor meta = at::detail::empty_strided_meta(tensor.sizes(), tensor.strides(), tensor.scalar_type());
   auto* impl = meta.unsafeGetTensorImpl();
   if (tensor.unsafeGetTensorImpl()->is_wrapped_number()) impl->set_wrapped_number(true);

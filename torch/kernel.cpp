@@ -3,6 +3,7 @@
 #include "counters.h"
 #include "inference.h"
 #include "generator.h"
+#include "layouts.h"
 #include "private_pools.h"
 #include "sites.h"
 #include "task.h"
@@ -32,6 +33,8 @@ class Call {
   void look_at_tensor(size_t index, const at::Tensor& tensor);
   // The shape of an index's result depends on values only where an index is a mask.
   bool needs_values() const { return op_.needs_values && (masked_ || op_.name != "aten::index"); }
+  // Of arguments of other layouts: whether the results have the strided one.
+  bool has_plain_results() const;
   void check_devices() const;
   void find_metadata();
   void resize_outs() const;
@@ -42,13 +45,16 @@ class Call {
   void push_results(Stack& results);
   at::Tensor make_output(const Metadata::Output& output);
   void wait_for_results(Stack& results);
-  c10::IValue upload(c10::IValue value, Ranges& ranges, Task& upload_task) const;
+  Wait wait_of_cuda() const;
 
   const Operator& op_;
   Arguments arguments_;
   DeviceIndex device_ = -1;
   bool on_host_ = false;  // some tensor lies on the CPU
   bool masked_ = false;   // some tensor of a list is a mask
+  bool plain_ = true;     // no tensor is sparse, nested or quantized
+  bool nested_ = false;
+  bool surely_runs_ = true;
   MetadataKey key_;
   bool has_key_ = true;
   std::shared_ptr<const Metadata> metadata_;
@@ -71,11 +77,18 @@ void Call::each_tensor(size_t index, F f) const {
   }
 }
 
+// Layouts and types of which the CPU's kernels refuse nothing. What they refuse has to be raised at the call.
+static bool surely_runs(const at::Tensor& tensor) {
+  return is_plain(tensor) ||
+      (tensor.layout() == c10::kSparse || tensor.layout() == c10::kSparseCsr) &&
+      (tensor.scalar_type() == c10::kFloat || tensor.scalar_type() == c10::kDouble);
+}
+
 void Call::look_at_tensor(size_t, const at::Tensor& tensor) {
   if (!tensor.defined()) return;
-  TORCH_CHECK_NOT_IMPLEMENTED(
-      tensor.layout() == c10::kStrided, op_.name, " with a tensor of layout ", tensor.layout(),
-      " is not supported on halstream's CUDA device; run it on the CPU");
+  plain_ = plain_ && is_plain(tensor);
+  nested_ = nested_ || tensor.is_nested();
+  surely_runs_ = surely_runs_ && surely_runs(tensor);
   if (tensor.device().is_cuda()) {
     if (device_ < 0) device_ = tensor.device().index();
     if (tensor.device().index() != device_) on_host_ = true;
@@ -101,7 +114,7 @@ void Call::look_at_arguments() {
       if (device_ < 0) device_ = resolve_device(value.toDevice().index());
     }
     bool with_numbers = facts.kind != ArgumentFacts::Kind::number || !op_.pointwise || op_.random;
-    has_key_ = has_key_ && key_.add_value(value, with_numbers);
+    has_key_ = has_key_ && plain_ && key_.add_value(value, with_numbers);
   }
   if (device_ < 0) device_ = current_device();
 }
@@ -135,6 +148,15 @@ static void check_one_value(const at::Tensor& tensor) {
   TORCH_CHECK(tensor.numel() < 2, "Boolean value of Tensor with more than one value is ambiguous");
 }
 
+bool Call::has_plain_results() const {
+  for (size_t i = 0; i < arguments_.size(); i++) {
+    if (op_.arguments[i].writes && arguments_[i].isTensor() && !is_plain(arguments_[i].toTensor())) return false;
+  }
+  if (!op_.makes) return !nested_;
+  return !nested_ && op_.name == "aten::bmm" || op_.name == "aten::addmm" && is_plain(arguments_[0].toTensor());
+}
+
+
 void Call::find_metadata() {
   if (op_.takes_one_value) check_one_value(arguments_[0].toTensor());
   static const auto unknown = [] {
@@ -142,7 +164,7 @@ void Call::find_metadata() {
     none->known = false;
     return none;
   }();
-  if (needs_values() || op_.returns.empty() && !op_.writes) {
+  if (needs_values() || op_.returns.empty() && !op_.writes || !plain_ && !has_plain_results() || op_.makes_other_layout) {
     metadata_ = unknown;
     return;
   }
@@ -281,55 +303,84 @@ void Call::push_results(Stack& results) {
   }
 }
 
-// Copies a result that the host has into device memory, in stream order.
-c10::IValue Call::upload(c10::IValue value, Ranges& ranges, Task& upload_task) const {
-  auto one = [&](const at::Tensor& result) -> at::Tensor {
-    if (!result.defined()) return result;
-    TORCH_CHECK_NOT_IMPLEMENTED(
-        result.layout() == c10::kStrided && !c10::isQIntType(result.scalar_type()), op_.name,
-        " is not supported on halstream's CUDA device: its result is a tensor of layout ", result.layout(),
-        " and type ", result.scalar_type(), "; run it on the CPU");
-    auto tensor = empty_strided(result.sizes(), result.strides(), result.scalar_type());
-    if (listening_) add_ranges(ranges, tensor, HALSTREAM_WRITE);
-    upload_task.stack.push_back(result);
-    upload_task.outputs.push_back(cpu_alias(tensor));
-    return tensor;
-  };
-  if (value.isTensor()) return one(value.toTensor());
-  if (value.isTensorList()) {
-    c10::List<at::Tensor> list;
-    for (const auto& item : value.toListRef()) list.push_back(one(item.toTensor()));
-    return list;
-  }
-  return value;
-}
-
 static void already_run(Stack&, uint64_t) {}
 
+// Copies what the host has into device memory, in stream order.
+class Upload {
+ public:
+  Upload(halstream_id stream, bool listening) : stream_(stream), listening_(listening) {
+    static const auto* copy_of_result = [] {
+      auto handle = c10::Dispatcher::singleton().findSchemaOrThrow("aten::copy_", "");
+      auto* op = new Operator(handle);
+      op->substitute = &already_run;
+      return op;
+    }();
+    task_->op = copy_of_result;
+  }
+
+  // A result, as it is on the device.
+  c10::IValue add(const c10::IValue& value) {
+    if (value.isTensor()) return add(value.toTensor());
+    if (!value.isTensorList()) return value;
+    c10::List<at::Tensor> list;
+    for (const auto& item : value.toListRef()) list.push_back(add(item.toTensor()));
+    return list;
+  }
+  // An argument that the operator has changed.
+  void change(const at::Tensor& argument, const at::Tensor& alias) {
+    take_parts(argument, alias, [&](const at::Tensor& part) { return put(part); });
+  }
+  void enqueue(uint32_t site) {
+    if (!task_->outputs.empty()) halstream_torch::enqueue(stream_, std::move(task_), written_, site);
+  }
+
+ private:
+  at::Tensor add(const at::Tensor& result) {
+    if (!result.defined()) return result;
+    if (is_plain(result)) return put(result);
+    auto parts = parts_of(result);
+    for (auto& part : parts) part = put(part);
+    return assemble(result, parts);
+  }
+  at::Tensor put(const at::Tensor& plain) {
+    auto tensor = empty_strided(plain.sizes(), plain.strides(), plain.scalar_type());
+    if (listening_) add_ranges(written_, tensor, HALSTREAM_WRITE);
+    task_->stack.push_back(plain);
+    task_->outputs.push_back(cpu_alias(tensor));
+    return tensor;
+  }
+
+  halstream_id stream_;
+  bool listening_;
+  TaskPointer task_ = new_task();
+  Ranges written_;
+};
+
+// What a program may rely on: CUDA's kernels wait where values decide how many the results are.
+Wait Call::wait_of_cuda() const {
+  return op_.needs_values || plain_ && !op_.makes_other_layout ? Wait::documented : Wait::undocumented;
+}
+
 void Call::wait_for_results(Stack& results) {
-  host_waits(op_.name);
+  if (wait_of_cuda() == Wait::documented) host_waits(op_.name);
   auto stream = current_stream(device_);
   auto site = listening_ ? current_site() : 0;
   hand_in_later();
-  run_and_wait(stream, *task_, ranges_, site);
-  static const auto* copy_of_result = [] {
-    auto handle = c10::Dispatcher::singleton().findSchemaOrThrow("aten::copy_", "");
-    auto* op = new Operator(handle);
-    op->substitute = &already_run;
-    return op;
-  }();
-  auto upload_task = new_task();
-  upload_task->op = copy_of_result;
-  Ranges written;
+  run_and_wait(stream, *task_, ranges_, site, wait_of_cuda());
+  Upload upload(stream, listening_);
   for (size_t r = 0; r < op_.returns.size(); r++) {
     const auto& facts = op_.returns[r];
+    const auto& result = task_->stack[r];
+    if (facts.argument >= 0) {
+      const auto& argument = arguments_[facts.argument];
+      if (argument.isTensor() && !is_plain(argument.toTensor())) upload.change(argument.toTensor(), result.toTensor());
+      results.push_back(argument);
+      continue;
+    }
     bool on_host = op_.lengths_on_host && r > 0;  // lengths again
-    results.push_back(
-        facts.argument >= 0 ? arguments_[facts.argument]
-        : on_host           ? task_->stack[r]
-                            : upload(task_->stack[r], written, *upload_task));
+    results.push_back(on_host ? result : upload.add(result));
   }
-  if (!upload_task->outputs.empty()) enqueue(stream, std::move(upload_task), written, site);
+  upload.enqueue(site);
 }
 
 void Call::run(Stack& results) {
@@ -342,7 +393,8 @@ void Call::run(Stack& results) {
   capture_ = capture_of(current_stream(device_));
   listening_ = capture_ != 0 || core->listening() != 0;
   fill_stack();
-  bool must_wait = op_.makes && !metadata_->known || needs_values() || metadata_->raised;
+  bool must_wait = op_.makes && !metadata_->known || needs_values() || metadata_->raised ||
+      !plain_ && (!surely_runs_ || !has_plain_results());
   if (must_wait) {
     wait_for_results(results);
     return;

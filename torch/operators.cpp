@@ -83,6 +83,11 @@ std::optional<c10::OperatorHandle> find_out_variant(const c10::OperatorHandle& h
   return std::nullopt;
 }
 
+bool makes_other_layout_of(const std::string& name) {
+  return name == "aten::_nested_from_padded" || name.rfind("aten::quantize_per_", 0) == 0 ||
+      name.rfind("aten::_make_per_", 0) == 0;
+}
+
 Indexing indexing_of(const Operator& op) {
   static const std::unordered_map<std::string, Indexing> reading{
       {"aten::index", Indexing::lists},         {"aten::index_select", Indexing::slices},
@@ -137,12 +142,13 @@ Operator::Operator(const c10::OperatorHandle& of) : handle(of) {
       name.rfind("aten::_fused_", 0) == 0;
   random = generator >= 0 || handle.hasTag(at::Tag::nondeterministic_seeded);
   needs_values = !only_tensors || handle.hasTag(at::Tag::dynamic_output_shape) ||
-      handle.hasTag(at::Tag::data_dependent_output);
+      handle.hasTag(at::Tag::data_dependent_output) || name == "aten::_coalesce";
+  makes_other_layout = makes_other_layout_of(name);
   indexes = name.find("index") != std::string::npos;
   indexing = indexing_of(*this);
   takes_one_value = name == "aten::_assert_async";
-  lengths_on_host = name == "aten::_pack_padded_sequence";
-  needs_values = needs_values || lengths_on_host;
+  lengths_on_host = name == "aten::_pack_padded_sequence" || name == "aten::_nested_from_padded";
+  needs_values = needs_values || name == "aten::_pack_padded_sequence";
   shapes_from_cpu = name == "aten::_embedding_bag" || name == "aten::_embedding_bag_forward_only" ||
       name == "aten::multilabel_margin_loss_forward";
   bool shape_known = !needs_values || name == "aten::index";  // without masks

@@ -55,6 +55,7 @@ struct Operator {
   bool needs_values = false; // the result's shape or value depends on what the tensors hold: the host must wait
   bool indexes = false;      // takes index tensors that may lie on the CPU
   bool takes_one_value = false;  // a tensor of one number, whatever its shape
+  bool makes_other_layout = false;  // a nested or quantized tensor, from strided ones
   bool lengths_on_host = false;  // takes lengths of sequences, which lie on the CPU
   // The meta kernel describes CUDA's results, which differ from those of the CPU's kernel: shapes come from a run
   // of the CPU's kernel on zeros.

@@ -128,6 +128,9 @@ size_t install_special_kernels() {
   library->impl("record_stream", TORCH_FN(record_stream_of));
   library->impl("copy_", TORCH_FN(copy_));
   library->impl("_fused_sdp_choice", TORCH_FN(fused_sdp_choice));
+  static auto* quantized = new torch::Library(
+      torch::Library::IMPL, "aten", std::make_optional(c10::DispatchKey::QuantizedCUDA), __FILE__, __LINE__);
+  quantized->impl("copy_", TORCH_FN(copy_quantized));
   library->impl("cudnn_convolution", TORCH_FN(cudnn_convolution));
   library->impl("cudnn_convolution_transpose", TORCH_FN(cudnn_convolution_transpose));
   return 10;

@@ -15,6 +15,8 @@
 #include "ATen/ops/_log_softmax_backward_data.h"
 #include "ATen/ops/_softmax.h"
 #include "ATen/ops/_softmax_backward_data.h"
+#include "ATen/ops/addmm.h"
+#include "ATen/ops/addmv.h"
 
 namespace halstream_torch {
 
@@ -76,6 +78,28 @@ void into_out(Stack& stack, uint64_t seed) {
   stack = {out};
 }
 
+// addmm.out and addmv.out (self, matrix, other, *, beta, alpha, out) with a compressed matrix: the CPU's kernels, which
+// are MKL's, have no 16-bit types.
+void compressed_product(Stack& stack, uint64_t) {
+  auto out = stack.back().toTensor();
+  auto self = tensor_at(stack, 0), matrix = tensor_at(stack, 1), other = tensor_at(stack, 2);
+  auto beta = stack[3].toScalar(), alpha = stack[4].toScalar();
+  bool product_of_matrices = other.dim() == 2;
+  auto call = [&](const at::Tensor& self, const at::Tensor& matrix, const at::Tensor& other, at::Tensor& out) {
+    product_of_matrices ? at::addmm_out(out, self, matrix, other, beta, alpha)
+                        : at::addmv_out(out, self, matrix, other, beta, alpha);
+  };
+  if (c10::isReducedFloatingType(out.scalar_type()) && out.layout() == c10::kStrided) {
+    auto wide = at::empty({0}, out.options().dtype(at::kFloat));
+    call(self.to(at::kFloat), matrix.to(at::kFloat), other.to(at::kFloat), wide);
+    if (out.sizes() != wide.sizes()) out.resize_(wide.sizes());
+    out.copy_(wide);
+  } else {
+    call(self, matrix, other, out);
+  }
+  stack = {out};
+}
+
 // _softmax(self, dim, half_to_float): the result of 16-bit numbers in 32 bits, which the CPU's kernels refuse.
 template <at::Tensor (*softmax)(const at::Tensor&, int64_t, bool)>
 void wide_softmax(Stack& stack, uint64_t) {
@@ -132,6 +156,12 @@ Substitute substitute_of(const c10::OperatorHandle& op) {
   const auto& overload = op.schema().overload_name();
   auto found = substitutes().find(overload.empty() ? op.schema().name() : op.schema().name() + "." + overload);
   return found != substitutes().end() ? found->second : nullptr;
+}
+
+Substitute substitute_of_compressed(const c10::OperatorHandle& op) {
+  const auto& name = op.schema().name();
+  bool product = name == "aten::addmm" || name == "aten::addmv";
+  return product && op.schema().overload_name() == "out" ? &compressed_product : nullptr;
 }
 
 }  // namespace halstream_torch

@@ -2,6 +2,7 @@
 
 #include "direct.h"
 #include "kernel.h"
+#include "layouts.h"
 #include "no_warnings.h"
 #include "substitutes.h"
 #include "unsupported.h"
@@ -57,18 +58,6 @@ bool about_other_layouts(const std::string& name) {
   return false;
 }
 
-// Those of them that torch has written once for every device: left alone they would make tensors of other layouts on
-// this device. Most are dispatched by the layout of their result, so that the dense key alone does not see the call.
-const std::unordered_set<std::string>& makers_of_other_layouts() {
-  static const auto* names = new std::unordered_set<std::string>{
-      "aten::sparse_compressed_tensor", "aten::_sparse_compressed_tensor_unsafe",
-      "aten::_sparse_compressed_tensor_with_dims", "aten::_sparse_csr_tensor_unsafe", "aten::_sparse_csc_tensor_unsafe",
-      "aten::_sparse_bsr_tensor_unsafe", "aten::_sparse_bsc_tensor_unsafe", "aten::_sparse_coo_tensor_unsafe",
-      "aten::sparse_coo_tensor", "aten::_nested_tensor_from_tensor_list", "aten::_nested_view_from_buffer",
-      "aten::_nested_view_from_buffer_copy"};
-  return *names;
-}
-
 bool takes(const c10::FunctionSchema& schema, bool tensors) {
   for (const auto& argument : schema.arguments()) {
     auto text = argument.real_type()->str();
@@ -82,7 +71,6 @@ enum class Treatment { leave, serve, refuse, cpu_kernel, answer_no };
 Treatment treatment(const c10::OperatorHandle& op) {
   const auto& schema = op.schema();
   const auto& name = schema.name();
-  if (makers_of_other_layouts().count(name) != 0) return Treatment::refuse;
   bool cuda = op.hasKernelForDispatchKey(DispatchKey::CUDA);
   bool cpu = op.hasKernelForDispatchKey(DispatchKey::CPU);
   bool composite = op.hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutograd) ||
@@ -99,7 +87,10 @@ Treatment treatment(const c10::OperatorHandle& op) {
   // A fast path that would make nested tensors.
   if (name == "aten::_nested_tensor_from_mask_left_aligned") return Treatment::answer_no;
   if (name.rfind("aten::_use_cudnn_", 0) == 0 || name.rfind("aten::_use_miopen_", 0) == 0) return Treatment::answer_no;
-  if (about_other_layouts(name)) return cuda ? Treatment::refuse : Treatment::leave;
+  if (about_other_layouts(name) && !Operator(op).makes_other_layout) {
+    // Those that the CPU has, too, torch has written once for every device.
+    return cuda && !cpu ? Treatment::refuse : Treatment::leave;
+  }
   bool tensors = takes(schema, true);
   if (!tensors && !(cuda && takes(schema, false))) return Treatment::leave;
   if (!cuda && !cpu) {
@@ -142,57 +133,32 @@ class CpuKernel final : public c10::OperatorKernel {
   }
 };
 
-// Refuses a call that names this device for its result; others go on to the kernels of their tensors.
-class RefusingDevice final : public c10::OperatorKernel {
- public:
-  explicit RefusingDevice(Refusal refusal) : refused_(std::move(refusal)) {}
-  void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
-    for (const auto& argument : torch::jit::last(*stack, op.schema().arguments().size())) {
-      if (argument.isDevice() && argument.toDevice().is_cuda()) return refused_(op, keys, stack);
-    }
-    op.redispatchBoxed(keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, DispatchKey::BackendSelect), stack);
-  }
-
- private:
-  RefusingKernel refused_;
-};
-
 void refuse(torch::Library& library, const std::string& name, const std::string& full) {
   auto refusal = refusal_of(name);
   library.impl(full.c_str(), torch::CppFunction::makeFromBoxedFunctor(std::make_unique<RefusingKernel>(refusal)));
   refusals().insert(std::move(refusal));
 }
 
-// Tensors of other layouts have keys of their own, with kernels that would call CUDA. What makes such a tensor on this
-// device, a copy from the CPU (_to_copy) included, is refused there, too: no later operator would have a kernel.
-void refuse_other_layouts() {
+// Tensors of other layouts have keys of their own. Most of torch's kernels there work on their parts, for every device;
+// in place of the others the CPU's kernels run.
+void serve_other_layouts() {
   auto& dispatcher = c10::Dispatcher::singleton();
   for (auto key : {DispatchKey::SparseCUDA, DispatchKey::SparseCsrCUDA, DispatchKey::NestedTensorCUDA,
                    DispatchKey::QuantizedCUDA}) {
     auto* library = new torch::Library(torch::Library::IMPL, "aten", std::make_optional(key), __FILE__, __LINE__);
     for (const auto& name : dispatcher.getAllOpNames()) {
+      auto full = name.name + (name.overload_name.empty() ? "" : "." + name.overload_name);
+      if (!has_kernel_for_gpus(key, full)) continue;
       auto op = dispatcher.findSchema(name);
-      if (!op || name.name.rfind("aten::", 0) != 0) continue;
-      bool makes = makers_of_other_layouts().count(name.name) != 0 || name.name == "aten::_to_copy";
-      if (!makes && !op->hasKernelForDispatchKey(key)) continue;
-      auto full = name.name.substr(6) + (name.overload_name.empty() ? "" : "." + name.overload_name);
-      library->impl(
-          full.c_str(), torch::CppFunction::makeFromBoxedFunctor(std::make_unique<RefusingKernel>(Refusal{
-                            name.name, "sparse, nested and quantized tensors have no kernels here",
-                            "use a dense tensor, or the CPU"})));
+      if (!op || !op->hasKernelForDispatchKey(key)) continue;
+      auto facts = std::make_unique<Operator>(*op);
+      if (key == DispatchKey::SparseCsrCUDA) facts->substitute = substitute_of_compressed(*op);
+      auto kernel = op->hasKernelForDispatchKey(cpu_key(key))
+          ? torch::CppFunction::makeFromBoxedFunctor(std::make_unique<Kernel>(std::move(facts)))
+          : torch::CppFunction::makeFromBoxedFunctor(std::make_unique<RefusingKernel>(refusal_of(name.name)));
+      library->impl(full.substr(6).c_str(), std::move(kernel));
     }
   }
-}
-
-// torch chooses this operator's kernel by the tensors of the list alone: of CPU tensors it is the CPU's, which makes the
-// nested tensor on the device that the call names.
-void refuse_nested_of_cpu_tensors() {
-  auto* library =
-      new torch::Library(torch::Library::IMPL, "aten", std::make_optional(DispatchKey::BackendSelect), __FILE__, __LINE__);
-  const char* name = "_nested_tensor_from_tensor_list";
-  library->impl(
-      name, torch::CppFunction::makeFromBoxedFunctor(
-                std::make_unique<RefusingDevice>(refusal_of(std::string("aten::") + name))));
 }
 
 std::vector<std::string>& served_names() {
@@ -253,8 +219,7 @@ size_t install_operators() {
         break;
     }
   }
-  refuse_other_layouts();
-  refuse_nested_of_cpu_tensors();
+  serve_other_layouts();
   install_special_kernels();
   return served_names().size();
 }

@@ -130,6 +130,7 @@ def redirect(*, instead_of_gpu: bool = False) -> Redirection:
         distributed,
         host_accesses,
         module_names,
+        moves,
         parallel,
         parameters,
         running,
@@ -157,6 +158,7 @@ def redirect(*, instead_of_gpu: bool = False) -> Redirection:
         module_names.patch(torch, module, patches, _process.kernels.triton)
         storages.patch(torch, module, patches)
         parallel.patch(torch, patches)
+        moves.patch(torch, patches)
         fusers.patch(torch, patches)
         serve_libraries(torch, module, patches)
         module_names.when_imported(patches, distributed.changes(torch, module, patches))
