@@ -130,6 +130,9 @@ std::shared_ptr<const Metadata> infer(const Operator& op, c10::ArrayRef<c10::IVa
         auto items = value.toListRef();
         metadata->lengths.push_back(static_cast<int>(items.size()));
         for (const auto& item : items) add_output(*metadata, item.toTensor());
+      } else if (op.substitute != nullptr && value.isInt()) {
+        metadata->lengths.push_back(Metadata::number);
+        metadata->numbers.push_back(value);
       } else {
         metadata->known = false;
       }
@@ -147,6 +150,7 @@ std::shared_ptr<const Metadata> infer(const Operator& op, c10::ArrayRef<c10::IVa
   if (!metadata->known) {
     metadata->outputs.clear();
     metadata->lengths.clear();
+    metadata->numbers.clear();
   }
   return metadata;
 }

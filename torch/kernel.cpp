@@ -274,7 +274,7 @@ static bool widened(const at::Tensor& result, const at::Tensor& statistic) {
 }
 
 void Call::push_results(Stack& results) {
-  size_t output = 0;
+  size_t output = 0, number = 0;
   for (size_t r = 0; r < op_.returns.size(); r++) {
     const auto& facts = op_.returns[r];
     auto length = metadata_->known ? metadata_->lengths[r] : -1;
@@ -283,6 +283,8 @@ void Call::push_results(Stack& results) {
       auto count = length < 0 ? 1 : static_cast<size_t>(length);
       if (op_.makes) task_->outputs.resize(task_->outputs.size() + count);  // written in place: nothing to copy
       output += count;
+    } else if (length == Metadata::number) {
+      results.push_back(metadata_->numbers[number++]);
     } else if (length < 0) {
       results.push_back(make_output(metadata_->outputs[output++]));
     } else {

@@ -26,8 +26,10 @@ struct Metadata {
   // True if a meta function in Python raised: the call is probably wrong, and the CPU kernel says why.
   bool raised = false;
   std::vector<Output> outputs;
-  // How many outputs each return value has; -1 for a single tensor.
+  // How many outputs each return value has; -1 for a single tensor, `number` for one of `numbers`.
   std::vector<int> lengths;
+  static constexpr int number = -2;
+  std::vector<c10::IValue> numbers;
 };
 
 // Everything about a call that decides its results' metadata, as words.

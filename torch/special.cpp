@@ -1,5 +1,6 @@
 // Kernels that are no calculation: factories, sizes, copies, record_stream.
 #include "allocator.h"
+#include "attention.h"
 #include "copies.h"
 #include "takeover.h"
 #include "tensors.h"
@@ -91,13 +92,6 @@ at::Tensor& set_empty(at::Tensor& self) {
 
 void record_stream_of(at::Tensor& self, c10::Stream stream) { record_stream(self.storage().data_ptr(), stream); }
 
-// Attention as torch composes it of plain operators: the fused kernels are CUDA's.
-int64_t fused_sdp_choice(
-    const at::Tensor&, const at::Tensor&, const at::Tensor&, const std::optional<at::Tensor>&, double, bool,
-    std::optional<double>, bool) {
-  return 0;
-}
-
 // cuDNN's convolutions as torch's own: `benchmark`, `deterministic` and `allow_tf32` choose among cuDNN's algorithms.
 at::Tensor cudnn_convolution(
     const at::Tensor& self, const at::Tensor& weight, c10::SymIntArrayRef padding, c10::SymIntArrayRef stride,
@@ -117,7 +111,7 @@ at::Tensor cudnn_convolution_transpose(
 
 size_t install_special_kernels() {
   // The public function asks this table, and CUDA's own entry asks the driver.
-  at::native::_fused_sdp_choice_stub.set_cuda_dispatch_ptr(&fused_sdp_choice);
+  at::native::_fused_sdp_choice_stub.set_cuda_dispatch_ptr(&choose_attention);
   static auto* library = new torch::Library(
       torch::Library::IMPL, "aten", std::make_optional(c10::DispatchKey::CUDA), __FILE__, __LINE__);
   library->impl("empty.memory_format", TORCH_FN(empty_memory_format));
@@ -127,7 +121,7 @@ size_t install_special_kernels() {
   library->impl("set_", TORCH_FN(set_empty));
   library->impl("record_stream", TORCH_FN(record_stream_of));
   library->impl("copy_", TORCH_FN(copy_));
-  library->impl("_fused_sdp_choice", TORCH_FN(fused_sdp_choice));
+  library->impl("_fused_sdp_choice", TORCH_FN(choose_attention));
   static auto* quantized = new torch::Library(
       torch::Library::IMPL, "aten", std::make_optional(c10::DispatchKey::QuantizedCUDA), __FILE__, __LINE__);
   quantized->impl("copy_", TORCH_FN(copy_quantized));

@@ -1,5 +1,6 @@
 #include "substitutes.h"
 
+#include "attention.h"
 #include "cells.h"
 #include "normalization.h"
 #include "sync_batch_norm.h"
@@ -154,6 +155,7 @@ const std::unordered_map<std::string, Substitute>& substitutes() {
 
 Substitute substitute_of(const c10::OperatorHandle& op) {
   const auto& overload = op.schema().overload_name();
+  if (auto attention = attention_of(op.schema().name(), overload)) return attention;
   auto found = substitutes().find(overload.empty() ? op.schema().name() : op.schema().name() + "." + overload);
   return found != substitutes().end() ? found->second : nullptr;
 }

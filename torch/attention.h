@@ -1,0 +1,19 @@
+// Torch's fused attention operators, written with products and softmax.
+#pragma once
+
+#include "operators.h"
+#include "substitutes.h"
+
+namespace halstream_torch {
+
+// The function that runs for one of them; null for other operators. It computes what the CUDA kernel does, with results
+// of the same sizes and types, and of meta tensors it tells these.
+Substitute attention_of(const std::string& name, const std::string& overload);
+
+// The operator that `scaled_dot_product_attention` takes on this device: the plain one where the program allows it,
+// otherwise one that it allows and CUDA has for such tensors.
+int64_t choose_attention(
+    const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, const std::optional<at::Tensor>& mask,
+    double dropout, bool causal, std::optional<double> scale, bool grouped);
+
+}  // namespace halstream_torch
