@@ -42,6 +42,7 @@ VARIABLES = {
     "HALSTREAM_TORCH_INSTEAD_OF_GPU": "1: halstream.torch.redirect may hide a GPU that the real torch could use",
     "HALSTREAM_TORCH_CAPABILITY": "the compute capability that programs of the real torch see there (8.0)",
     "HALSTREAM_TORCH_COMPILE": "eager: the real torch.compile compiles nothing",
+    "HALSTREAM_TORCH_STANDINS": "0, or names: which stand-ins for compiled packages the real torch is given (all)",
     "HALSTREAM_TRITON_AUTOTUNE": "1: autotuned Triton kernels run in all configurations, not the first only",
     "HALSTREAM_TORCH_OBJECTS": "folder in which builds of the module for torch keep object files",
     "HALSTREAM_STRICT": "1: dialects show only what the packages have that they mirror (halstream.strict())",

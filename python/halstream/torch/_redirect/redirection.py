@@ -137,6 +137,7 @@ def redirect(*, instead_of_gpu: bool = False) -> Redirection:
         runtime_names,
         storages,
     )
+    from ..standins import _finder as standins
     from . import module as _module
 
     module = _module.load(torch)
@@ -162,6 +163,7 @@ def redirect(*, instead_of_gpu: bool = False) -> Redirection:
         fusers.patch(torch, patches)
         serve_libraries(torch, module, patches)
         module_names.when_imported(patches, distributed.changes(torch, module, patches))
+        standins.patch(patches)
     except BaseException:
         patches.undo()
         raise

@@ -1,0 +1,1 @@
+"""Stand-in for flash_attn.ops.triton."""

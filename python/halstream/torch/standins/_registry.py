@@ -1,0 +1,71 @@
+"""Which packages have a stand-in, and which of them the environment asks for."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from .._redirect.errors import RedirectError
+
+__all__ = ["STANDINS", "VARIABLE", "Standin", "chosen"]
+
+VARIABLE = "HALSTREAM_TORCH_STANDINS"
+
+
+@dataclass(frozen=True)
+class Standin:
+    """A package with a stand-in.
+
+    Attributes
+    ----------
+    name : str
+        How ``HALSTREAM_TORCH_STANDINS`` calls it.
+    serves : str
+        What it has, for the line that it says.
+    modules : tuple of str
+        The modules that are served by themselves; those below them are, too.
+    distribution : tuple of str
+        Name and version for `importlib.metadata`; empty where the package is found by its modules only.
+    """
+
+    name: str
+    serves: str
+    modules: tuple[str, ...]
+    distribution: tuple[str, str] | tuple[()] = ()
+
+
+STANDINS = (
+    Standin(
+        "flash_attn",
+        "flash_attn_func, its packed and varlen variants, flash_attn_with_kvcache, bert_padding, rotary embeddings, "
+        "norms and the cross entropy",
+        ("flash_attn", "flash_attn_2_cuda"),
+        ("flash-attn", "2.8.4"),
+    ),
+)
+
+
+def chosen() -> tuple[Standin, ...]:
+    """Return the stand-ins that ``HALSTREAM_TORCH_STANDINS`` asks for, all of them without it.
+
+    Raises
+    ------
+    RedirectError
+        If it names one that does not exist.
+    """
+    text = os.environ.get(VARIABLE, "").strip()
+    if text in ("", "1"):
+        return STANDINS
+    if text == "0":
+        return ()
+    names = [name.strip() for name in text.split(",")]
+    known = {one.name for one in STANDINS}
+    for name in names:
+        if name.removeprefix("-") not in known:
+            raise RedirectError(
+                f"{VARIABLE} is {text!r}, and there is no stand-in {name!r}; give 0, or names of {', '.join(sorted(known))}, "
+                "each with a - in front of it to leave it out"
+            )
+    left_out = {name[1:] for name in names if name.startswith("-")}
+    only = {name for name in names if not name.startswith("-")} or known
+    return tuple(one for one in STANDINS if one.name in only - left_out)
