@@ -156,4 +156,4 @@ def test_a_missing_wait_before_a_stand_in_is_reported(torch: Any) -> None:
             torch.cuda.synchronize()
         assert bool(report.races) is not waits, str(report)
     assert "flash_attn.flash_attn_func(q, cache, cache)" in str(report)
-    assert "fix: before" in str(report)
+    assert "fix: " in str(report) and "side.wait_" in str(report)

@@ -42,6 +42,18 @@ STANDINS = (
         ("flash_attn", "flash_attn_2_cuda"),
         ("flash-attn", "2.8.4"),
     ),
+    Standin(
+        "vllm",
+        "attention to paged caches, writes to caches, activations, norms, rotations and the choice of experts in "
+        "torch.ops._C, _C_cache_ops and _moe_C",
+        ("vllm._C", "vllm._moe_C"),
+    ),
+    Standin(
+        "sgl_kernel",
+        "norms, gated activations, rotations and the choice of experts",
+        ("sgl_kernel",),
+        ("sgl-kernel", "0.3.16"),
+    ),
 )
 
 

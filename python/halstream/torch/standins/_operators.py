@@ -1,0 +1,50 @@
+"""Operators of `torch.ops` whose kernels are functions of torch's own operators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+
+from .._redirect.errors import RedirectError
+
+__all__ = ["register"]
+
+#: The libraries of each namespace's stand-ins, which are kept, since an operator goes with its library.
+_libraries: dict[tuple[str, str], Any] = {}
+
+
+def register(standin: str, namespace: str, operators: Mapping[str, Callable[..., Any]]) -> None:
+    """Define operators and give each its kernel, once in a process: they stay when the redirection is undone.
+
+    Parameters
+    ----------
+    standin : str
+        The name of the stand-in, for errors.
+    namespace : str
+    operators : mapping
+        Functions by schema, such as ``"silu_and_mul(Tensor! out, Tensor input) -> ()"``. A function
+        computes on tensors of ``'cuda'``, and on those without memory for the compiler.
+
+    Raises
+    ------
+    RedirectError
+        If another library has defined one of them.
+    """
+    if (standin, namespace) in _libraries:
+        return
+    library = torch.library.Library(namespace, "FRAGMENT")
+    names = {schema: schema.partition("(")[0] for schema in operators}
+    known = set(torch._C._dispatch_get_all_op_names())
+    for name in names.values():
+        if f"{namespace}::{name}" in known:
+            raise RedirectError(
+                f"another library has defined the operator {namespace}::{name}, which halstream's stand-in for {standin} "
+                f"defines; leave the stand-in out by HALSTREAM_TORCH_STANDINS=-{standin}, or do not load that library"
+            )
+    for schema, function in operators.items():
+        library.define(schema)
+        for key in ("CUDA", "Meta"):
+            library.impl(names[schema], function, key)
+    _libraries[standin, namespace] = library
