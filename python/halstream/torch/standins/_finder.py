@@ -14,8 +14,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from .._redirect.module_names import when_imported
 from .._redirect.patches import Patches
-from . import _registry
+from . import _deepspeed, _registry
 from ._registry import Standin
 
 __all__ = ["patch"]
@@ -37,6 +38,8 @@ def patch(patches: Patches) -> None:
         return
     finder = _Finder(chosen)
     sys.meta_path.insert(0, finder)
+    if any(one.name == "deepspeed" for one in chosen):
+        when_imported(patches, _deepspeed.changes(patches))
 
     def undo() -> None:
         sys.meta_path.remove(finder)

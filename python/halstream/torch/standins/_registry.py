@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 
 from .._redirect.errors import RedirectError
+from . import _deepspeed
 
 __all__ = ["STANDINS", "VARIABLE", "Standin", "chosen"]
 
@@ -53,6 +54,17 @@ STANDINS = (
         "norms, gated activations, rotations and the choice of experts",
         ("sgl_kernel",),
         ("sgl-kernel", "0.3.16"),
+    ),
+    Standin(
+        "apex",
+        "FusedAdam, FusedLAMB, FusedSGD, FusedAdagrad, FusedLayerNorm, FusedRMSNorm and kernels of amp_C",
+        ("apex", "amp_C", "fused_layer_norm_cuda"),
+        ("apex", "0.1"),
+    ),
+    Standin(
+        "deepspeed",
+        "what its builders of fused_adam, fused_lamb and cpu_adam load",
+        tuple(_deepspeed.OPERATORS.values()),
     ),
 )
 
