@@ -200,6 +200,10 @@
 //     compiled function, and graphs of mode "reduce-overhead" share memory as torch's trees of graphs do.
 //   - F36: Autotuning takes the first configuration that compiles and fits, without running
 //     others to measure them.
+//   - F37: A collective of one of NCCL's groups whose peer has ended, or that takes longer than its limit,
+//     makes its device lost (D7): no value is handed out, and each call that enqueues, queries or waits raises
+//     torch's DistBackendError with NCCL's text and the line of the collective. The group carries nothing from
+//     then on; it can be destroyed. In a group of gloo the call that waits raises, and the device works on.
 //
 // # Paddle's custom device (Python)
 //

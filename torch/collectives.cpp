@@ -308,7 +308,7 @@ Step receive_step(c10d::Backend* inner, const at::Tensor& tensor, int from, int 
 
 Step own_step(Step::Kind kind, const at::Tensor& tensor) { return {kind, {}, {}, bytes_of(tensor)}; }
 
-void run_steps(std::vector<Step>& steps, std::vector<WorkPointer>& sent) {
+void run_steps(std::vector<Step>& steps, Milliseconds timeout, std::vector<WorkPointer>& sent) {
   std::deque<at::Tensor> to_itself;
   for (auto& step : steps) {
     if (step.kind != Step::Kind::send) continue;
@@ -336,7 +336,7 @@ void run_steps(std::vector<Step>& steps, std::vector<WorkPointer>& sent) {
     if (auto work = step.start()) work->wait();
     if (step.finish) step.finish();
   }
-  for (auto& work : received) work->wait();
+  for (auto& work : received) work->wait(timeout);
 }
 
 }  // namespace halstream_torch

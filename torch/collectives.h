@@ -54,7 +54,8 @@ Step send_step(c10d::Backend* inner, const at::Tensor& tensor, int to, int tag);
 Step receive_step(c10d::Backend* inner, const at::Tensor& tensor, int from, int tag);
 Step own_step(Step::Kind kind, const at::Tensor& tensor);
 
-// Runs the steps. Sends keep a copy of what they send and are not waited for: their works are added to `sent`.
-void run_steps(std::vector<Step>& steps, std::vector<WorkPointer>& sent);
+// Runs the steps; a receive fails if it takes longer than `timeout`. Sends keep a copy of what they send and are not
+// waited for: their works are added to `sent`.
+void run_steps(std::vector<Step>& steps, Milliseconds timeout, std::vector<WorkPointer>& sent);
 
 }  // namespace halstream_torch

@@ -16,6 +16,20 @@ static bool blocking_wait_chosen() {
   return false;
 }
 
+void Abortion::set(std::string reason) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (aborted_) return;
+  aborted_ = true;
+  reason_ = std::move(reason);
+}
+
+void Abortion::check(int rank) const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (!aborted_) return;
+  auto why = reason_.empty() ? std::string() : "Original reason for failure was: " + reason_;
+  C10_THROW_ERROR(DistBackendError, c10::str("NCCL communicator was aborted on rank ", rank, ". ", why));
+}
+
 CommunicationWork::CommunicationWork(
     int rank, const Launch& launch, const char* title, std::string text, uint64_t sequence, bool host_waits)
     : Work(rank, launch.type, title, launch.inputs.empty() ? launch.outputs : launch.inputs), device_(launch.device),
@@ -50,7 +64,7 @@ void CommunicationWork::launched(halstream_id stream, std::shared_ptr<Outcome> o
 }
 
 bool CommunicationWork::isCompleted() {
-  if (event_ == 0) return true;
+  if (event_ == 0 || exception()) return true;
   int done = 0;
   check(core->event_query(event_, &done));
   return done != 0;
@@ -103,7 +117,7 @@ void CommunicationWork::wait_on_host(Milliseconds timeout) {
     text = c10::str(
         "[Rank ", rank_, "] Work ", c10d::opTypeToString(opType_), " (SeqNum=", sequence_,
         ") timed out in blocking wait after ", timeout.count(), " milliseconds: ", text_);
-  } else {
+  } else if (code == HALSTREAM_FUNCTION_FAILED) {
     std::lock_guard<std::mutex> lock(outcome_->mutex);
     text = outcome_->error;
   }

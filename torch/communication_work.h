@@ -12,6 +12,20 @@
 
 namespace halstream_torch {
 
+// Why a group carries nothing more: as NCCL, which aborts its communicator with the first error.
+class Abortion {
+ public:
+  // The first call counts. Without a reason the program asked for it.
+  void set(std::string reason);
+  // Raises torch's error if the group was aborted.
+  void check(int rank) const;
+
+ private:
+  mutable std::mutex mutex_;
+  bool aborted_ = false;
+  std::string reason_;
+};
+
 // What an operation that is enqueued has in common with the work that stands for it.
 struct Outcome {
   std::mutex mutex;

@@ -36,6 +36,7 @@ void raise_error(int code) {
   switch (code) {
     case HALSTREAM_DEVICE_LOST:
     case HALSTREAM_FUNCTION_FAILED: {
+      if (words.find(work_of_nccl) != std::string::npos) C10_THROW_ERROR(DistBackendError, words);
       auto number = core->error_number();
       throw c10::AcceleratorError(
           {__func__, __FILE__, static_cast<uint32_t>(__LINE__)}, number != 0 ? number : device_side_assert,

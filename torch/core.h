@@ -14,6 +14,9 @@ extern const halstream_api* core;
 bool finished() noexcept;
 void finish() noexcept;
 
+// How the texts of collectives of NCCL's groups begin, in errors. One of them is torch's DistBackendError.
+inline constexpr const char* work_of_nccl = "WorkNCCL(";
+
 // Raises the exception that torch raises for `code`, with the runtime's text of the calling thread's latest error.
 [[noreturn]] void raise_error(int code);
 

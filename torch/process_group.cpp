@@ -12,12 +12,16 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdio>
+#include <initializer_list>
 #include <thread>
 
 namespace halstream_torch {
 
 // Sends that the peer did not receive yet: a thread waits for them, because gloo has no other way to let one end.
 struct Communication::Sends {
+  explicit Sends(std::shared_ptr<Abortion> of_group) : abortion(std::move(of_group)) {}
+
+  std::shared_ptr<Abortion> abortion;
   std::mutex mutex;
   std::condition_variable changed;
   std::deque<WorkPointer> works;
@@ -47,8 +51,9 @@ struct Communication::Sends {
       lock.unlock();
       try {
         work->wait();
-      } catch (const std::exception&) {
-        // The peer went away or never received: it is the one that notices.
+      } catch (const std::exception& error) {
+        // The peer went away or never received. No value depends on a send: the group's next operation reports it.
+        abortion->set(error.what());
       }
       work.reset();
       lock.lock();
@@ -63,11 +68,24 @@ struct Carried {
   std::vector<Step> steps;
   BackendPointer inner;
   std::shared_ptr<Outcome> outcome;
+  std::shared_ptr<Abortion> abortion;
   std::string work;  // for errors; empty: the text of the error says all
   int rank;
   Milliseconds timeout;
   std::function<void(std::vector<WorkPointer>)> keep;
 };
+
+bool names_any(const std::string& text, std::initializer_list<const char*> parts) {
+  return std::any_of(parts.begin(), parts.end(), [&](const char* part) { return text.find(part) != std::string::npos; });
+}
+
+// NCCL's words in front of gloo's, where the peer has ended or cannot be reached.
+std::string in_words_of_nccl(const std::string& text) {
+  if (!names_any(text, {"onnection closed", "onnection reset", "onnection refused", "Broken pipe"})) return text;
+  return "NCCL error: remote process exited or there was a network error\n"
+         "ncclRemoteError: A call failed possibly due to a network error or a remote process exiting prematurely.\n"
+         "Last error:\n" + text;
+}
 
 std::string error_text(const Carried& carried, Milliseconds elapsed, const std::string& text) {
   if (carried.work.empty()) return text;
@@ -77,11 +95,14 @@ std::string error_text(const Carried& carried, Milliseconds elapsed, const std::
         elapsed.count(), " milliseconds before timing out.");
   }
   return c10::str(
-      "[Rank ", carried.rank, "] Collective ", carried.work, " raised the following async exception: ", text);
+      "[Rank ", carried.rank, "] Collective ", carried.work, " raised the following async exception: ",
+      in_words_of_nccl(text));
 }
 
+// The first call counts.
 void set_outcome(Outcome& outcome, std::string error) {
   std::lock_guard<std::mutex> lock(outcome.mutex);
+  if (outcome.done) return;
   outcome.done = true;
   outcome.error = std::move(error);
 }
@@ -94,7 +115,7 @@ int run_carried(void* argument, char* text, size_t room) {
   try {
     at::AutoDispatchBelowADInplaceOrView without_autograd;
     c10::AutoGradMode without_gradients(false);
-    run_steps(carried.steps, sent);
+    run_steps(carried.steps, carried.timeout, sent);
   } catch (const c10::Error& raised) {
     error = raised.what_without_backtrace();
   } catch (const std::exception& raised) {
@@ -105,13 +126,18 @@ int run_carried(void* argument, char* text, size_t room) {
     auto elapsed = std::chrono::duration_cast<Milliseconds>(std::chrono::steady_clock::now() - began);
     error = error_text(carried, elapsed, error);
     snprintf(text, room, "%s", error.c_str());
+    if (!carried.work.empty()) carried.abortion->set(error);
   }
   bool failed = !error.empty();
   set_outcome(*carried.outcome, std::move(error));
   return failed ? 1 : 0;
 }
 
-void release_carried(void* argument) { delete static_cast<Carried*>(argument); }
+void release_carried(void* argument) {
+  std::unique_ptr<Carried> carried(static_cast<Carried*>(argument));
+  // Says something only where the operation was dropped: what it waited for has failed.
+  set_outcome(*carried->outcome, c10::str("[Rank ", carried->rank, "] ", carried->work, " did not run: its device failed."));
+}
 
 // The name that a profile has for a collective: that of NCCL's backend.
 std::string profiled_name(c10d::OpType type) {
@@ -149,7 +175,7 @@ int64_t elements(const std::vector<at::Tensor>& tensors) {
 Communication::Communication(
     BackendPointer inner, std::string name, Milliseconds timeout, bool high_priority, bool host_waits)
     : Backend(inner->getRank(), inner->getSize()), inner_(std::move(inner)), name_(std::move(name)), timeout_(timeout),
-      high_priority_(high_priority), host_waits_(host_waits), sends_(std::make_shared<Sends>()) {}
+      high_priority_(high_priority), host_waits_(host_waits), sends_(std::make_shared<Sends>(abortion_)) {}
 
 Communication::~Communication() {
   sends_->end();
@@ -202,7 +228,10 @@ c10::intrusive_ptr<Communication> NcclCommunication::part(BackendPointer inner, 
   return c10::make_intrusive<NcclCommunication>(std::move(inner), getBackendName(), timeout, high_priority, false);
 }
 
-void Communication::abort() { inner_->abort(); }
+void Communication::abort() {
+  abortion_->set({});
+  inner_->abort();
+}
 
 void Communication::shutdown() {
   std::map<StreamKey, halstream_id> streams;
@@ -231,7 +260,7 @@ Launch Communication::describe(const char* operation, c10d::OpType type, Millise
 std::string Communication::describe_work(const Launch& what, uint64_t sequence) const {
   if (!is_nccl()) return {};
   return c10::str(
-      "WorkNCCL(SeqNum=", sequence, ", OpType=", c10d::opTypeToString(what.type), ", NumelIn=",
+      work_of_nccl, "SeqNum=", sequence, ", OpType=", c10d::opTypeToString(what.type), ", NumelIn=",
       elements(what.inputs), ", NumelOut=", elements(what.outputs), ", Timeout(ms)=", what.timeout.count(), ")");
 }
 
@@ -274,7 +303,8 @@ WorkPointer Communication::enqueue(Launch what, std::vector<Step> steps, uint64_
       " cannot be captured: halstream's collectives run once; leave it out of the graph");
   auto work = c10::make_intrusive<CommunicationWork>(
       rank_, what, what.name.c_str(), describe_work(what, sequence), sequence, host_waits_);
-  auto stream = synchronized_stream(what);
+  auto stream = synchronized_stream(what);  // raises if the device is lost
+  if (is_nccl()) abortion_->check(rank_);
   Ranges ranges;
   bool listening = core->listening() != 0;
   if (listening) {
@@ -289,6 +319,7 @@ WorkPointer Communication::enqueue(Launch what, std::vector<Step> steps, uint64_
   carried->steps = std::move(steps);
   carried->inner = inner_;
   carried->outcome = outcome;
+  carried->abortion = abortion_;
   carried->keep = [sends](std::vector<WorkPointer> works) { sends->add(std::move(works), sends); };
   carried->work = describe_work(what, sequence);
   carried->rank = rank_;
@@ -296,7 +327,9 @@ WorkPointer Communication::enqueue(Launch what, std::vector<Step> steps, uint64_
   halstream_operation operation{};
   operation.size = sizeof operation;
   operation.name = what.name.c_str();
-  operation.site = listening ? current_site() : 0;
+  operation.site = current_site();
+  // With gloo by name the host waits for each collective and raises its error, as torch's gloo does.
+  operation.flags = is_nccl() ? HALSTREAM_LOSES_DEVICE : 0;
   operation.ranges = ranges.data();
   operation.count = ranges.size();
   operation.run = &run_carried;

@@ -112,6 +112,7 @@ class Communication : public c10d::Backend {
   std::mutex mutex_;
   std::map<StreamKey, halstream_id> streams_;
   DeviceIndex latest_device_ = -1;  // of a collective
+  std::shared_ptr<Abortion> abortion_ = std::make_shared<Abortion>();
   std::shared_ptr<Sends> sends_;
   int coalescing_ = 0;
   std::optional<Launch> collected_;

@@ -28,6 +28,16 @@ def full(value, *size, dtype=torch.float32):
 
 def run(folder: Path, source: str, *, env: dict[str, str] | None = None, limit: float = 150.0) -> list[str]:
     """Run a program as both ranks; return what each printed, after both ended well."""
+    results = endings(folder, source, env=env, limit=limit)
+    for done in results:
+        assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    return [done.stdout for done in results]
+
+
+def endings(
+    folder: Path, source: str, *, env: dict[str, str] | None = None, limit: float = 150.0
+) -> list[subprocess.CompletedProcess[str]]:
+    """Run a program as both ranks; return how each ended, and what it printed."""
     program = folder / "program.py"
     program.write_text(PRELUDE + source)
     store = folder / "store"
@@ -40,10 +50,11 @@ def run(folder: Path, source: str, *, env: dict[str, str] | None = None, limit: 
         for rank in range(2)
     ]  # fmt: skip
     try:
-        results = [child.communicate(timeout=limit) for child in children]
+        texts = [child.communicate(timeout=limit) for child in children]
     finally:
         for child in children:
             child.kill()
-    for child, (out, err) in zip(children, results, strict=True):
-        assert child.returncode == 0, f"{out}\n{err}"
-    return [out for out, _ in results]
+    return [
+        subprocess.CompletedProcess(child.args, child.returncode, out, err)
+        for child, (out, err) in zip(children, texts, strict=True)
+    ]
