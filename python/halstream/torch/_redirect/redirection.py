@@ -133,6 +133,7 @@ def redirect(*, instead_of_gpu: bool = False) -> Redirection:
         moves,
         parallel,
         parameters,
+        rpc,
         running,
         runtime_names,
         storages,
@@ -163,6 +164,7 @@ def redirect(*, instead_of_gpu: bool = False) -> Redirection:
         fusers.patch(torch, patches)
         serve_libraries(torch, module, patches)
         module_names.when_imported(patches, distributed.changes(torch, module, patches))
+        module_names.when_imported(patches, rpc.changes(patches))
         standins.patch(patches)
     except BaseException:
         patches.undo()
