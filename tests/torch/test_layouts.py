@@ -9,7 +9,9 @@ from typing import Any
 import halstream as hs
 import pytest
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*(Sparse|sparse|nested|quantize|Quantiz).*", "ignore:.*_typed_storage.*")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:.*(Sparse|sparse|nested|quantize|Quantiz).*", "ignore:.*_typed_storage.*"
+)
 
 #: What makes a tensor of each layout from a dense one of even sizes.
 LAYOUTS: dict[str, Callable[[Any], Any]] = {

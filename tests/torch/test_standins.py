@@ -112,7 +112,9 @@ def test_only_the_missing_module_of_a_package_is_replaced(torch: Any, installed:
     q = torch.randn(1, 4, 2, 8, dtype=torch.float16, device="cuda")
     out, lse, _, _ = half_installed.gpu.fwd(q, q, q, None, None, 0.0, 0.5, True, -1, -1, 0.0, False, None)
     assert out.shape == q.shape and lse.shape == (1, 2, 4)
-    dq, _, _, _ = half_installed.gpu.bwd(q, q, q, q, out, lse, None, None, None, None, 0.0, 0.5, True, -1, -1, 0.0, False)
+    dq, _, _, _ = half_installed.gpu.bwd(
+        q, q, q, q, out, lse, None, None, None, None, 0.0, 0.5, True, -1, -1, 0.0, False
+    )
     assert dq.shape == q.shape and dq.isfinite().all()
 
 
@@ -120,7 +122,10 @@ def test_a_module_that_cannot_be_loaded_is_replaced(
     torch: Any, installed: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
-    source = installed("flash_attn_2_cuda.c", "int there_is_no_such_function(void); int f(void) { return there_is_no_such_function(); }")
+    source = installed(
+        "flash_attn_2_cuda.c",
+        "int there_is_no_such_function(void); int f(void) { return there_is_no_such_function(); }",
+    )
     library = tmp_path / f"flash_attn_2_cuda{suffix}"
     subprocess.run(["cc", "-shared", "-fPIC", "-Wl,-z,now", str(source), "-o", str(library)], check=True, timeout=60)
     for finder in sys.meta_path:

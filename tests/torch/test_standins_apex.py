@@ -33,11 +33,15 @@ def test_adam_is_torchs(torch: Any, decoupled: bool) -> None:
     found = stepped(torch, lambda p: FusedAdam(p, 0.1, adam_w_mode=decoupled, weight_decay=0.1), "cuda")
     expected = stepped(torch, lambda p: theirs(p, 0.1, weight_decay=0.1), "cpu")
     torch.testing.assert_close(found, expected)
-    half = stepped(torch, lambda p: FusedAdam(p, 0.1, adam_w_mode=decoupled, weight_decay=0.1), "cuda", 4, torch.bfloat16)
+    half = stepped(
+        torch, lambda p: FusedAdam(p, 0.1, adam_w_mode=decoupled, weight_decay=0.1), "cuda", 4, torch.bfloat16
+    )
     torch.testing.assert_close([one.float() for one in half], expected, rtol=0.1, atol=0.1)
 
 
-@pytest.mark.parametrize("options", [{}, {"momentum": 0.9, "weight_decay": 0.1}, {"momentum": 0.9, "nesterov": True}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"momentum": 0.9, "weight_decay": 0.1}, {"momentum": 0.9, "nesterov": True}], ids=str
+)
 def test_sgd_is_torchs(torch: Any, options: dict[str, Any]) -> None:
     from apex.optimizers import FusedSGD
 
@@ -149,7 +153,8 @@ def test_norms_are_torchs(torch: Any, affine: bool) -> None:
         expected = function(x, (2, 3), *rest, eps=1e-5)
         torch.testing.assert_close(norm(x), expected)
         torch.testing.assert_close(
-            torch.autograd.grad(norm(x).square().sum(), (x, *rest)), torch.autograd.grad(expected.square().sum(), (x, *rest))
+            torch.autograd.grad(norm(x).square().sum(), (x, *rest)),
+            torch.autograd.grad(expected.square().sum(), (x, *rest)),
         )
     half = torch.randn(2, 8, dtype=torch.float16, device="cuda")
     assert MixedFusedRMSNorm(8).cuda()(half).dtype == torch.float32

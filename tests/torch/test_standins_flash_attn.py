@@ -29,9 +29,7 @@ def reference(torch: Any, q: Any, k: Any, v: Any, **rule: Any) -> Any:
     for i in range(queries):
         place = i + keys - queries
         for h in range(heads):
-            seen = [
-                j for j in range(keys) if (right < 0 or j <= place + right) and (left < 0 or j >= place - left)
-            ]
+            seen = [j for j in range(keys) if (right < 0 or j <= place + right) and (left < 0 or j >= place - left)]
             if not seen:
                 rows.append(q[i, h] * 0)
                 continue
@@ -92,9 +90,7 @@ def test_sequences_of_different_lengths_do_not_see_each_other(torch: Any, flash:
     starts_q = torch.tensor([0, *lengths_q], device="cuda").cumsum(0, dtype=torch.int32)
     starts_k = torch.tensor([0, *lengths_k], device="cuda").cumsum(0, dtype=torch.int32)
     q, k, v = made(torch, 8, 4, 8), made(torch, 11, 2, 8), made(torch, 11, 2, 8)
-    out, lse, _ = flash.flash_attn_varlen_func(
-        q, k, v, starts_q, starts_k, 4, 5, causal=True, return_attn_probs=True
-    )
+    out, lse, _ = flash.flash_attn_varlen_func(q, k, v, starts_q, starts_k, 4, 5, causal=True, return_attn_probs=True)
     grad = torch.randn_like(out)
     found = torch.autograd.grad(out, (q, k, v), grad)
     host = [one.detach().cpu().double().requires_grad_() for one in (q, k, v)]
@@ -171,11 +167,11 @@ def test_a_cache_rotates_queries_and_keys(torch: Any, flash: Any) -> None:
     q, k, v = (torch.randn(1, 2, 2, 8, dtype=torch.float16, device="cuda") for _ in range(3))
     caches = [torch.randn(1, 16, 2, 8, dtype=torch.float16, device="cuda") for _ in range(2)]
     plain = [one.clone() for one in caches]
-    out = flash.flash_attn_with_kvcache(
-        q, *caches, k, v, rotary_cos=cos, rotary_sin=sin, cache_seqlens=5, causal=True
-    )
+    out = flash.flash_attn_with_kvcache(q, *caches, k, v, rotary_cos=cos, rotary_sin=sin, cache_seqlens=5, causal=True)
     turned = [apply_rotary_emb(one, cos, sin, interleaved=True, seqlen_offsets=5) for one in (q, k)]
-    assert torch.equal(out, flash.flash_attn_with_kvcache(turned[0], *plain, turned[1], v, cache_seqlens=5, causal=True))
+    assert torch.equal(
+        out, flash.flash_attn_with_kvcache(turned[0], *plain, turned[1], v, cache_seqlens=5, causal=True)
+    )
     assert torch.equal(caches[0], plain[0])
 
 
@@ -199,9 +195,7 @@ def test_the_functions_of_rings_give_the_same_gradients(torch: Any, flash: Any) 
     gradients = torch.autograd.grad(expected, flat, grad[0])
     out, lse, _, state = inside._flash_attn_varlen_forward(*flat, starts, starts, 4, 4, *rule)
     found = [torch.empty_like(one) for one in flat]
-    inside._flash_attn_varlen_backward(
-        grad[0], *flat, out, lse, *found, starts, starts, 4, 4, *rule, False, state
-    )
+    inside._flash_attn_varlen_backward(grad[0], *flat, out, lse, *found, starts, starts, 4, 4, *rule, False, state)
     for one, wanted in zip(found, gradients, strict=True):
         torch.testing.assert_close(one, wanted, **TOLERANCE)
 

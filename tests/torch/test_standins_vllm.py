@@ -119,7 +119,10 @@ def test_writes_to_caches_leave_padding_out(torch: Any, ops: Any) -> None:
         if slot >= 0:
             expected[0][slot // 4, :, :, slot % 4] = key[token].cpu().view(2, 2, 4)
             expected[1][slot // 4, :, :, slot % 4] = value[token].cpu()
-            flat_expected[0][slot // 4, slot % 4], flat_expected[1][slot // 4, slot % 4] = key[token].cpu(), value[token].cpu()
+            flat_expected[0][slot // 4, slot % 4], flat_expected[1][slot // 4, slot % 4] = (
+                key[token].cpu(),
+                value[token].cpu(),
+            )
     assert torch.equal(key_cache.cpu(), expected[0]) and torch.equal(value_cache.cpu(), expected[1])
     for cache, wanted in zip(flat, flat_expected, strict=True):
         assert torch.equal(cache.cpu(), wanted)
@@ -139,7 +142,9 @@ def test_caches_of_eight_bits(torch: Any, ops: Any) -> None:
     back = torch.empty(4, 4, 2, 8, device="cuda")
     ops._C_cache_ops.convert_fp8(back, cache[0], 0.25, "fp8")
     torch.testing.assert_close(back[0], key, rtol=0.1, atol=0.01)
-    with pytest.raises(NotImplementedError, match=r"reshape_and_cache_flash\(kv_cache_dtype='nvfp4'\).*give one of auto"):
+    with pytest.raises(
+        NotImplementedError, match=r"reshape_and_cache_flash\(kv_cache_dtype='nvfp4'\).*give one of auto"
+    ):
         ops._C_cache_ops.reshape_and_cache_flash(key, value, *cache, slots, "nvfp4", scale, scale)
 
 

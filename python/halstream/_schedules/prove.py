@@ -17,6 +17,8 @@ from __future__ import annotations
 import copy
 import heapq
 import itertools
+import sys
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
@@ -35,10 +37,13 @@ from .._records import OperationRecord, RangeRecord
 from .execution import Execution
 from .token import Hold, spec_text
 
-__all__ = ["Proof", "prove"]
+__all__ = ["MOST_COUNTED", "Progress", "Proof", "prove"]
 
 #: A call of the host that no program makes: what is held until then runs when nothing else can.
 _NEVER = 2**31 - 1
+
+#: How long a search says nothing, in seconds.
+_SECONDS = 2.0
 
 _CALLS_THAT_WAIT = ("synchronize", "query", "open gate")
 
@@ -61,12 +66,20 @@ class Proof:
         The run that failed, which ended the search.
     runs : int
         All runs, with those that found out what can precede what.
+    expected : int
+        At most so many classes there are if the program makes the same calls in each; what it does under some order may
+        add others. They are counted before they are run, up to `MOST_COUNTED` and one more.
     """
 
     orders: int = 0
     exhausted: bool = True
     failing: Execution | None = None
     runs: int = 0
+    expected: int = 0
+
+
+#: How many classes of orders are counted before they are run.
+MOST_COUNTED = 10_000
 
 
 def prove(run: Run, most: int) -> Proof:
@@ -90,6 +103,29 @@ def prove(run: Run, most: int) -> Proof:
     return search.proof
 
 
+class Progress:
+    """Says on a terminal how many orders there may be, and how long they will take, of a search of some seconds."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+        self._said = 0.0
+
+    def passed(self, proof: Proof) -> None:
+        """Say how far the search is, at most every two seconds."""
+        now, terminal = time.monotonic(), sys.__stderr__
+        if now - max(self._began, self._said) < _SECONDS or terminal is None or not terminal.isatty():
+            return
+        self._said = now
+        left = (now - self._began) / proof.orders * (proof.expected - proof.orders)
+        text = f"{proof.orders:,} of up to {proof.expected:,} orders pass"
+        if proof.expected > MOST_COUNTED:
+            text = f"{proof.orders:,} orders pass; there may be more than {MOST_COUNTED:,}"
+        elif left > 0:
+            text += f", at most about {left:,.0f} s left"
+        terminal.write(f"halstream: {text}\n")
+        terminal.flush()
+
+
 class _Failed(Exception):
     def __init__(self, execution: Execution) -> None:
         super().__init__()
@@ -100,6 +136,7 @@ class _Failed(Exception):
 class _Search:
     run: Run
     proof: Proof = field(default_factory=Proof)
+    progress: Progress = field(default_factory=lambda: Progress())
     # What a program calls can depend on the order. Calls of a run -> which items come after an operation
     # in every order, and the partial order of all items that follows.
     _after: dict[str, dict[str, frozenset[str]]] = field(default_factory=dict)
@@ -117,6 +154,9 @@ class _Search:
             if not all(_has(execution, pair) for pair in decided):
                 continue  # something that the program did in no other run prevents it
             self.proof.orders += 1
+            if not decided:
+                self.proof.expected = self._count(execution)
+            self.progress.passed(self.proof)
             for other in self._others(execution, decided):
                 heapq.heappush(todo, (turned + 1, next(serial), other))
 
@@ -140,6 +180,24 @@ class _Search:
             yield (*decided, (second, first))
             decided = (*decided, (first, second))
             order.add(first, second)
+
+    def _count(self, execution: Execution) -> int:
+        """Return how many classes of orders the pairs of a run leave, `MOST_COUNTED` + 1 if there are more."""
+        pairs = list(_conflicts(execution))
+        order = self._order(execution, dict.fromkeys(item for pair in pairs for item in pair if item[0] != "h"))
+        found, todo = 0, [(0, order)]
+        while todo and found <= MOST_COUNTED:
+            at, order = todo.pop()
+            while at < len(pairs) and (order.has(*pairs[at]) or order.has(*reversed(pairs[at]))):
+                at += 1
+            if at == len(pairs):
+                found += 1
+                continue
+            other = order.copy()
+            order.add(*pairs[at])
+            other.add(*reversed(pairs[at]))
+            todo += [(at + 1, other), (at + 1, order)]
+        return found
 
     def _order(self, execution: Execution, operations: Iterable[str]) -> _Closure:
         """Return which items of a run come after which in every order, as far as it concerns these operations."""

@@ -12,7 +12,7 @@ from .. import _native
 from .._errors import ScheduleError
 from .execution import Execution, first_difference
 from .matching import marks_of
-from .prove import Proof, prove
+from .prove import MOST_COUNTED, Proof, prove
 from .replay import replay_changed
 from .shrink import Budget, Shrunk, shrink
 from .shrinkthreads import shrink_threads
@@ -165,6 +165,8 @@ class Explored:
         Whether these are all.
     uncontrolled : str
         Where a host thread waited without giving its turn away, in the first run in which one did.
+    expected : int
+        At most so many orders there are if the program makes the same calls in each, as far as they were counted.
     """
 
     schedules: int
@@ -173,12 +175,15 @@ class Explored:
     orders: int = 0
     exhausted: bool = False
     uncontrolled: str = ""
+    expected: int = 0
 
     def __str__(self) -> str:
         if not self.orders:
             loose = f", not wholly controlled: {self.uncontrolled}" if self.uncontrolled else ""
             return f"{self.schedules:,} schedules pass{loose}"
         if not self.exhausted:
+            if self.orders < self.expected <= MOST_COUNTED:
+                return f"not exhausted: {self.orders:,} of up to {self.expected:,} orders pass"
             return f"not exhausted: {self.orders:,} orders pass, and there are more"
         return f"all {self.orders:,} orders pass" if self.orders > 1 else "the only order passes"
 
@@ -338,7 +343,13 @@ def search(run: Run, settings: Settings, remembered: Token | None = None) -> tup
         found.marks = marks_of(found.execution, getattr(run, "text", _native.position_text))
     fifo, proof = searching.fifo, searching.proof
     return found, Explored(
-        searching.tried, len(fifo.streams), fifo.steps, proof.orders, proof.exhausted, searching.uncontrolled
+        searching.tried,
+        len(fifo.streams),
+        fifo.steps,
+        proof.orders,
+        proof.exhausted,
+        searching.uncontrolled,
+        proof.expected,
     )
 
 

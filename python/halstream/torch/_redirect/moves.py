@@ -21,7 +21,9 @@ class _Named:
         try:
             return self._function(tensor)
         except NotImplementedError as refused:
-            raise NotImplementedError(f"{refused}\n({self._name(tensor)} of {type(self._module).__name__})") from refused
+            raise NotImplementedError(
+                f"{refused}\n({self._name(tensor)} of {type(self._module).__name__})"
+            ) from refused
 
     def _name(self, tensor: Any) -> str:
         for kind, named in (

@@ -142,9 +142,7 @@ def attend(q: Any, k: Any, v: Any, rule: Rule, dropout_p: float = 0.0) -> tuple[
 
 
 @without_autocast
-def attend_backward(
-    grad: Any, q: Any, k: Any, v: Any, out: Any, lse: Any, rule: Rule
-) -> tuple[Any, Any, Any, Any]:
+def attend_backward(grad: Any, q: Any, k: Any, v: Any, out: Any, lse: Any, rule: Rule) -> tuple[Any, Any, Any, Any]:
     """Return the gradients of queries, keys and values, and the sums over ``grad * out``.
 
     The result and `lse` are those of the forward pass. They may come from more keys than are given

@@ -134,7 +134,9 @@ def adam_capturable(
     stays = noop_flag == 1
     for g, p, m, v, *master in zip(*tensor_lists, strict=True):
         unscaled = accumulated(g) * inv_scale
-        found = _adam(unscaled, master[0] if master else p, m, v, lr, (beta1, beta2), epsilon, divisors, mode, weight_decay)
+        found = _adam(
+            unscaled, master[0] if master else p, m, v, lr, (beta1, beta2), epsilon, divisors, mode, weight_decay
+        )
         for target, value in zip((g, p, m, v, *master), (unscaled, *found, *found[: len(master)]), strict=True):
             target.copy_(torch.where(stays, accumulated(target), value))
 

@@ -45,9 +45,7 @@ def bwd(
     softcap: float, deterministic: bool, generator: Any = None, rng_state: Any = None,
 ) -> list[Any]:  # fmt: skip
     """Return the gradients of q, k and v, written where the caller wants them, and the sums of the backward pass."""
-    dq, dk, dv = (
-        one.new_empty(one.shape) if given is None else given for given, one in ((dq, q), (dk, k), (dv, v))
-    )
+    dq, dk, dv = (one.new_empty(one.shape) if given is None else given for given, one in ((dq, q), (dk, k), (dv, v)))
     sums = _interface._flash_attn_backward(
         dout, q, k, v, out, softmax_lse, dq, dk, dv, p_dropout, softmax_scale, is_causal, window_size_left,
         window_size_right, softcap, alibi_slopes, deterministic, rng_state,
@@ -62,9 +60,7 @@ def varlen_bwd(
     deterministic: bool, generator: Any = None, rng_state: Any = None,
 ) -> list[Any]:  # fmt: skip
     """Return the same for sequences that lie one behind the other."""
-    dq, dk, dv = (
-        one.new_empty(one.shape) if given is None else given for given, one in ((dq, q), (dk, k), (dv, v))
-    )
+    dq, dk, dv = (one.new_empty(one.shape) if given is None else given for given, one in ((dq, q), (dk, k), (dv, v)))
     sums = _interface._flash_attn_varlen_backward(
         dout, q, k, v, out, softmax_lse, dq, dk, dv, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k,
         p_dropout, softmax_scale, is_causal, window_size_left, window_size_right, softcap, alibi_slopes, deterministic,

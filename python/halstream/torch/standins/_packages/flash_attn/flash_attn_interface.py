@@ -75,9 +75,7 @@ def flash_attn_func(
 ) -> Any:
     """Attention of q (batch, queries, heads, width) to k and v (batch, keys, heads of keys, width)."""
     _checked(q, k, v, alibi_slopes, dropout_p, softcap)
-    out, lse, shown = attend(
-        q, k, v, _rule(q, softmax_scale, causal, window_size, softcap, alibi_slopes), dropout_p
-    )
+    out, lse, shown = attend(q, k, v, _rule(q, softmax_scale, causal, window_size, softcap, alibi_slopes), dropout_p)
     return (out, lse, _shown(q, shown)) if return_attn_probs else out
 
 

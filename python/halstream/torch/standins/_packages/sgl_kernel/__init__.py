@@ -24,18 +24,14 @@ __all__ = [
 __version__ = "0.3.16"
 
 
-def rmsnorm(
-    input: Any, weight: Any, eps: float = 1e-6, out: Any = None, enable_pdl: bool | None = None
-) -> Any:
+def rmsnorm(input: Any, weight: Any, eps: float = 1e-6, out: Any = None, enable_pdl: bool | None = None) -> Any:
     """Return the RMS norm of the input, or write it into `out`."""
     out = torch.empty_like(input) if out is None else out
     _serving.rms_norm(out, input, weight, eps)
     return out
 
 
-def gemma_rmsnorm(
-    input: Any, weight: Any, eps: float = 1e-6, out: Any = None, enable_pdl: bool | None = None
-) -> Any:
+def gemma_rmsnorm(input: Any, weight: Any, eps: float = 1e-6, out: Any = None, enable_pdl: bool | None = None) -> Any:
     """Do the same with a weight that 1 is added to."""
     return rmsnorm(input, weight + 1, eps, out)
 
@@ -90,7 +86,8 @@ def apply_rope_with_cos_sin_cache_inplace(
     """Rotate the heads of queries and keys in place, each token for its position."""
     if fused_set_kv_buffer_arg is not None:
         refuse(
-            "apply_rope_with_cos_sin_cache_inplace(fused_set_kv_buffer_arg=...)", "write keys and values by a call of its own"
+            "apply_rope_with_cos_sin_cache_inplace(fused_set_kv_buffer_arg=...)",
+            "write keys and values by a call of its own",
         )
     if cos_sin_cache.dtype != torch.float32:
         raise ValueError("cos_sin_cache should be float32")

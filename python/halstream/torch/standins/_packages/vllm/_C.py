@@ -255,9 +255,7 @@ def swigluoai_and_mul(out: Any, input: Any, alpha: float = 1.702, limit: float =
     out.copy_((up + 1) * gate * torch.sigmoid(alpha * gate))
 
 
-def apply_repetition_penalties_(
-    logits: Any, prompt_mask: Any, output_mask: Any, repetition_penalties: Any
-) -> None:
+def apply_repetition_penalties_(logits: Any, prompt_mask: Any, output_mask: Any, repetition_penalties: Any) -> None:
     """Divide logits above 0 of tokens that were there, and multiply the others."""
     by = torch.where(prompt_mask | output_mask, repetition_penalties.unsqueeze(1).to(logits.dtype), 1)
     logits.copy_(torch.where(logits > 0, logits / by, logits * by))

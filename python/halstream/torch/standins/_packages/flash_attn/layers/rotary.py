@@ -51,9 +51,7 @@ def apply_rotary_emb_qkv_(
         of_keys = (qkv.shape[2] - heads) // 2
         q, k = qkv[:, :, :heads], qkv[:, :, heads : heads + of_keys]
     q.copy_(rotated(q, cos, sin, interleaved, seqlen_offsets))
-    k.copy_(
-        rotated(k, cos if cos_k is None else cos_k, sin if sin_k is None else sin_k, interleaved, seqlen_offsets)
-    )
+    k.copy_(rotated(k, cos if cos_k is None else cos_k, sin if sin_k is None else sin_k, interleaved, seqlen_offsets))
     return qkv
 
 
@@ -101,8 +99,6 @@ class RotaryEmbedding(torch.nn.Module):
             length = qkv.shape[1] + seqlen_offset
         cos, sin, cos_k, sin_k = self._angles(length, qkv.dtype)
         if kv is None:
-            return apply_rotary_emb_qkv_(
-                qkv, cos, sin, cos_k, sin_k, self.interleaved, seqlen_offset, num_heads_q
-            )
+            return apply_rotary_emb_qkv_(qkv, cos, sin, cos_k, sin_k, self.interleaved, seqlen_offset, num_heads_q)
         q = apply_rotary_emb(qkv, cos, sin, self.interleaved, True, seqlen_offset)
         return q, apply_rotary_emb_kv_(kv, cos_k, sin_k, self.interleaved, seqlen_offset)
