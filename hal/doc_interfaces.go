@@ -169,7 +169,9 @@
 //   - F24: Operators of a compiled library that has kernels for both devices run by
 //     those for the CPU. TorchScript fuses nothing for CUDA until undone.
 //   - F25: Sparse tensors (COO and compressed), nested tensors of the strided layout
-//     and quantized tensors are refused by the call that would make one on the device.
+//     and quantized tensors consist of strided ones on the device, which operators
+//     read and write in the order of streams. What the CPU has no kernel for is
+//     refused by name.
 //   - F26: Figures of memory count the segments of the pools, and the free parts of
 //     those in use, as the snapshot shows them.
 //   - F27: A collective of a process group on the device is an operation on a stream of

@@ -74,15 +74,15 @@ struct Options {
   std::optional<double> scale;
 };
 
-Tensor wide(const Tensor& tensor) { return tensor.scalar_type() == at::kDouble ? tensor : tensor.to(at::kFloat); }
+Tensor to_wide(const Tensor& tensor) { return tensor.scalar_type() == at::kDouble ? tensor : tensor.to(at::kFloat); }
 
 // Attention of queries, keys and values of sizes (batch, heads, places, channels).
 class Attention {
  public:
   Attention(const Tensor& query, const Tensor& key, const Tensor& value, const Options& options, uint64_t seed)
       : options_(options), seed_(seed), groups_(query.size(1) / std::max<int64_t>(1, key.size(1))),
-        scale_(options.scale.value_or(1 / std::sqrt(static_cast<double>(query.size(3))))), query_(wide(query)),
-        key_(for_each_query(wide(key))), value_(for_each_query(wide(value))) {
+        scale_(options.scale.value_or(1 / std::sqrt(static_cast<double>(query.size(3))))), query_(to_wide(query)),
+        key_(for_each_query(to_wide(key))), value_(for_each_query(to_wide(value))) {
     scores_ = at::matmul(query_, key_.transpose(-2, -1)).mul_(scale_);
     add_bias();
   }
@@ -98,10 +98,10 @@ class Attention {
     Tensor query, key, value, bias;
   };
   Gradients backward(const Tensor& gradient, const Tensor& result, const Tensor& sums) {
-    auto of_result = wide(gradient);
-    auto all = weights(wide(sums));
+    auto of_result = to_wide(gradient);
+    auto all = weights(to_wide(sums));
     auto of_weights = dropped(at::matmul(of_result, value_.transpose(-2, -1)));
-    auto of_scores = all.mul(of_weights - (of_result * wide(result)).sum(-1, true));
+    auto of_scores = all.mul(of_weights - (of_result * to_wide(result)).sum(-1, true));
     return {at::matmul(of_scores, key_).mul_(scale_), of_one(at::matmul(of_scores.transpose(-2, -1), query_).mul_(scale_)),
             of_one(at::matmul(dropped(all).transpose(-2, -1), of_result)), of_scores};
   }
@@ -117,7 +117,7 @@ class Attention {
       if (options_.bias.scalar_type() == at::kBool) {
         scores_ = scores_.masked_fill(options_.bias.logical_not(), -infinity);
       } else {
-        scores_ = scores_ + wide(options_.bias);
+        scores_ = scores_ + to_wide(options_.bias);
       }
     }
     const auto& seen = options_.seen;
@@ -129,7 +129,7 @@ class Attention {
     if (seen.causal) scores_ = scores_.masked_fill(behind.lt(0), -infinity);
     if (seen.left && *seen.left >= 0) scores_ = scores_.masked_fill(behind.gt(*seen.left), -infinity);
     if (seen.right && *seen.right >= 0) scores_ = scores_.masked_fill(behind.lt(-*seen.right), -infinity);
-    if (seen.slopes.defined()) scores_ = scores_ - wide(seen.slopes).unsqueeze(-1).unsqueeze(-1) * behind.abs();
+    if (seen.slopes.defined()) scores_ = scores_ - to_wide(seen.slopes).unsqueeze(-1).unsqueeze(-1) * behind.abs();
   }
 
   Tensor weights(const Tensor& sums) const { return scores_.sub(sums.unsqueeze(-1)).exp(); }
@@ -149,7 +149,7 @@ class Attention {
   Tensor query_, key_, value_, scores_;
 };
 
-void check_tensors(const Tensor& query, const Tensor& key, const Tensor& value, int64_t dimensions) {
+void check_attention(const Tensor& query, const Tensor& key, const Tensor& value, int64_t dimensions) {
   TORCH_CHECK(
       query.dim() == dimensions && key.dim() == dimensions && value.dim() == dimensions,
       "attention takes queries, keys and values of ", dimensions, " dimensions, and got ", query.sizes(), ", ",
@@ -198,7 +198,7 @@ uint64_t seed_of(const Tensor& tensor) {
 }
 
 // The seed that is kept for the backward pass; without dropout there is none.
-uint64_t kept(uint64_t seed, double dropout) { return dropout == 0 ? 0 : seed; }
+uint64_t seed_to_keep(uint64_t seed, double dropout) { return dropout == 0 ? 0 : seed; }
 
 // The parts of tensors of (places of all sequences, heads, channels), as tensors of (1, heads, places, channels).
 class Sequences {
@@ -236,8 +236,8 @@ void flash(Stack& stack, uint64_t seed) {
   options.seen.causal = reader.flag();
   reader.without("return_debug_mask");
   options.scale = reader.optional_number();
-  check_tensors(query, key, value, 4);
-  seed = kept(seed, options.dropout);
+  check_attention(query, key, value, 4);
+  seed = seed_to_keep(seed, options.dropout);
   auto [result, sums] = Attention(query, key, value, options, seed).forward();
   stack = {in_layout_of(query, result, query.scalar_type()), sums.to(at::kFloat), Tensor(), Tensor(), query.size(2),
            key.size(2), seed_tensor(query, at::kUInt64, {2}, seed), seed_tensor(query, at::kUInt64, {}, 0),
@@ -256,7 +256,7 @@ void flash_backward(Stack& stack, uint64_t) {
   auto seed = seed_of(reader.tensor());
   reader.skip();
   options.scale = reader.optional_number();
-  check_tensors(query, key, value, 4);
+  check_attention(query, key, value, 4);
   auto gradients = Attention(query, key, value, options, seed).backward(gradient, result, sums);
   stack = {in_layout_of(query, gradients.query, query.scalar_type()), in_layout_of(key, gradients.key, key.scalar_type()),
            in_layout_of(value, gradients.value, value.scalar_type())};
@@ -267,7 +267,7 @@ struct FlashCall {
   Tensor query, key, value, begins_of_queries, begins_of_keys;
   Options options;
 
-  void check() const { check_tensors(query, key, value, begins_of_queries.defined() ? 3 : 4); }
+  void check() const { check_attention(query, key, value, begins_of_queries.defined() ? 3 : 4); }
 
   std::pair<Tensor, Tensor> forward(uint64_t seed) const {
     if (!begins_of_queries.defined()) {
@@ -345,7 +345,7 @@ FlashCall flash_call(Reader& reader) {
 void flash_forward(Stack& stack, uint64_t seed) {
   Reader reader(stack);
   auto call = flash_call(reader);
-  seed = kept(seed, call.options.dropout);
+  seed = seed_to_keep(seed, call.options.dropout);
   auto [result, sums] = call.forward(seed);
   stack = {result, sums, seed_tensor(call.query, at::kUInt64, {2}, seed), seed_tensor(call.query, at::kUInt64, {}, 0),
            at::empty({0}, call.query.options())};
@@ -386,7 +386,7 @@ void flash_backward_by_places(Stack& stack, uint64_t) {
   stack = std::move(results);
 }
 
-Tensor reduced(const Tensor& gradient, const Tensor& bias) { return gradient.sum_to_size(bias.sizes()).to(bias.scalar_type()); }
+Tensor summed_to(const Tensor& gradient, const Tensor& bias) { return gradient.sum_to_size(bias.sizes()).to(bias.scalar_type()); }
 
 // _scaled_dot_product_efficient_attention(query, key, value, bias, compute_log_sumexp, dropout, causal, scale)
 void efficient(Stack& stack, uint64_t seed) {
@@ -399,8 +399,8 @@ void efficient(Stack& stack, uint64_t seed) {
   options.seen.causal = reader.flag();
   options.seen.last_beside_last = false;
   options.scale = reader.optional_number();
-  check_tensors(query, key, value, 4);
-  seed = kept(seed, options.dropout);
+  check_attention(query, key, value, 4);
+  seed = seed_to_keep(seed, options.dropout);
   auto [result, sums] = Attention(query, key, value, options, seed).forward();
   if (!with_sums) sums = sums.narrow(2, 0, 0);
   stack = {by_places(result, query.scalar_type()), padded(sums, sums.size(2)), seed_tensor(query, at::kLong, {}, seed),
@@ -426,12 +426,12 @@ void efficient_backward(Stack& stack, uint64_t) {
   options.seen.causal = reader.flag();
   options.seen.last_beside_last = false;
   options.scale = reader.optional_number();
-  check_tensors(query, key, value, 4);
+  check_attention(query, key, value, 4);
   auto gradients =
       Attention(query, key, value, options, seed).backward(gradient, result, sums.narrow(2, 0, query.size(2)));
   stack = {by_places(gradients.query, query.scalar_type()), by_places(gradients.key, key.scalar_type()),
            by_places(gradients.value, value.scalar_type()),
-           of_bias && options.bias.defined() ? reduced(gradients.bias, options.bias) : Tensor()};
+           of_bias && options.bias.defined() ? summed_to(gradients.bias, options.bias) : Tensor()};
 }
 
 // The kinds of masks of _efficient_attention_forward.
@@ -460,8 +460,8 @@ void efficient_forward(Stack& stack, uint64_t seed) {
   options.scale = reader.optional_number();
   reader.without("seqlen_k");
   options.seen = seen_by(kind, reader.optional_integer());
-  check_tensors(query, key, value, 4);
-  seed = kept(seed, options.dropout);
+  check_attention(query, key, value, 4);
+  seed = seed_to_keep(seed, options.dropout);
   auto queries = longest_queries.value_or(query.size(1)), keys = longest_keys.value_or(key.size(1));
   Tensor result, sums;
   if (begins_of_queries.defined()) {
@@ -507,7 +507,7 @@ void efficient_backward_by_places(Stack& stack, uint64_t) {
   options.scale = reader.optional_number();
   reader.skip();
   options.seen = seen_by(kind, reader.optional_integer());
-  check_tensors(query, key, value, 4);
+  check_attention(query, key, value, 4);
   if (begins_of_queries.defined()) {
     auto of_query = at::empty_like(query), of_key = at::empty_like(key), of_value = at::empty_like(value);
     Sequences of_queries(begins_of_queries), of_keys(begins_of_keys);
@@ -531,7 +531,7 @@ void efficient_backward_by_places(Stack& stack, uint64_t) {
   stack = {in_layout_of(query, gradients.query.transpose(1, 2), query.scalar_type()),
            in_layout_of(key, gradients.key.transpose(1, 2), key.scalar_type()),
            in_layout_of(value, gradients.value.transpose(1, 2), value.scalar_type()),
-           of_bias && options.bias.defined() ? reduced(gradients.bias, options.bias) : Tensor()};
+           of_bias && options.bias.defined() ? summed_to(gradients.bias, options.bias) : Tensor()};
 }
 
 // _scaled_dot_product_cudnn_attention(query, key, value, bias, compute_log_sumexp, dropout, causal, debug, scale); with
@@ -553,8 +553,8 @@ void cudnn(Stack& stack, uint64_t seed) {
   options.seen.last_beside_last = false;
   reader.without("return_debug_mask");
   options.scale = reader.optional_number();
-  check_tensors(query, key, value, 4);
-  seed = kept(seed, options.dropout);
+  check_attention(query, key, value, 4);
+  seed = seed_to_keep(seed, options.dropout);
   auto [result, sums] = Attention(query, key, value, options, seed).forward();
   stack = {in_layout_of(query, result, query.scalar_type()), with_sums ? sums.to(at::kFloat).unsqueeze(3) : Tensor(),
            Tensor(), Tensor(), query.size(2), key.size(2), seed_tensor(query, at::kLong, {}, seed),
@@ -578,7 +578,7 @@ void cudnn_backward(Stack& stack, uint64_t) {
   options.seen.causal = reader.flag();
   options.seen.last_beside_last = false;
   options.scale = reader.optional_number();
-  check_tensors(query, key, value, 4);
+  check_attention(query, key, value, 4);
   auto gradients = Attention(query, key, value, options, seed).backward(gradient, result, sums.squeeze(3));
   stack = {in_layout_of(query, gradients.query, query.scalar_type()), in_layout_of(key, gradients.key, key.scalar_type()),
            in_layout_of(value, gradients.value, value.scalar_type())};
@@ -606,36 +606,38 @@ Substitute attention_of(const std::string& name, const std::string& overload) {
   return found != all->end() ? found->second : nullptr;
 }
 
+bool attention_takes(
+    at::SDPBackend backend, const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+    const std::optional<at::Tensor>& mask, bool causal, bool grouped) {
+  const auto& context = at::globalContext();
+  if (query.is_nested() || query.dim() != 4 || key.dim() != 4 || value.dim() != 4) return false;
+  auto type = query.scalar_type();
+  auto heads = query.size(1), heads_of_keys = key.size(1), channels = query.size(3);
+  bool equal_heads = heads == heads_of_keys && heads == value.size(1);
+  bool in_groups = grouped && heads_of_keys > 0 && heads_of_keys == value.size(1) && heads % heads_of_keys == 0;
+  if (type != key.scalar_type() || type != value.scalar_type() || channels != key.size(3)) return false;
+  if (!equal_heads && !in_groups) return false;
+  bool half = c10::isReducedFloatingType(type);
+  switch (backend) {
+    case at::SDPBackend::flash_attention:
+      return context.userEnabledFlashSDP() && half && !(mask && mask->defined()) &&
+          (!causal || query.size(2) == key.size(2)) && channels <= 256 && channels == value.size(3);
+    case at::SDPBackend::efficient_attention:
+      return context.userEnabledMemEfficientSDP() && equal_heads && (half || type == at::kFloat);
+    case at::SDPBackend::cudnn_attention:
+      return context.userEnabledCuDNNSDP() && half && channels <= 256 && channels % 8 == 0;
+    default:
+      return false;
+  }
+}
+
 int64_t choose_attention(
     const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, const std::optional<at::Tensor>& mask,
     double, bool causal, std::optional<double>, bool grouped) {
   auto& context = at::globalContext();
-  auto chosen = [](at::SDPBackend backend) { return static_cast<int64_t>(backend); };
-  if (context.userEnabledMathSDP() || query.is_nested()) return chosen(at::SDPBackend::math);
-  bool half = c10::isReducedFloatingType(query.scalar_type());
-  bool one_type = query.scalar_type() == key.scalar_type() && query.scalar_type() == value.scalar_type();
-  bool four = query.dim() == 4 && key.dim() == 4 && value.dim() == 4;
-  bool heads = four && (query.size(1) == key.size(1) || grouped && key.size(1) != 0 && query.size(1) % key.size(1) == 0);
-  bool fits = one_type && heads && query.size(3) == key.size(3);
-  bool square = four && (!causal || query.size(2) == key.size(2));
-  bool masked = mask.has_value() && mask->defined();
+  if (context.userEnabledMathSDP()) return static_cast<int64_t>(at::SDPBackend::math);
   for (auto backend : context.sDPPriorityOrder()) {
-    bool takes = false;
-    switch (backend) {
-      case at::SDPBackend::flash_attention:
-        takes = context.userEnabledFlashSDP() && fits && half && !masked && square && query.size(3) <= 256 &&
-            query.size(3) == value.size(3);
-        break;
-      case at::SDPBackend::efficient_attention:
-        takes = context.userEnabledMemEfficientSDP() && fits && !grouped && (half || query.scalar_type() == at::kFloat);
-        break;
-      case at::SDPBackend::cudnn_attention:
-        takes = context.userEnabledCuDNNSDP() && fits && half && query.size(3) <= 256 && query.size(3) % 8 == 0;
-        break;
-      default:
-        break;
-    }
-    if (takes) return chosen(backend);
+    if (attention_takes(backend, query, key, value, mask, causal, grouped)) return static_cast<int64_t>(backend);
   }
   TORCH_CHECK(false, "No available kernel. Aborting execution.");
 }

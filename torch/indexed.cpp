@@ -27,19 +27,19 @@ at::Tensor places(const at::Tensor& index, int64_t size) {
 }
 
 // What is accessed: `part`, moved by each of the offsets, in elements.
-struct Parts {
+struct IndexedParts {
   at::Tensor part;
   at::Tensor offsets;
 };
 
-Parts by_slices(const at::Tensor& self, int64_t dim, const at::Tensor& index) {
+IndexedParts by_slices(const at::Tensor& self, int64_t dim, const at::Tensor& index) {
   if (self.dim() == 0) return {self, at::zeros({1}, at::kLong)};
   dim = dim < 0 ? dim + self.dim() : dim;
   if (self.size(dim) == 0) throw Outside();
   return {self.select(dim, 0), places(index, self.size(dim)) * self.stride(dim)};
 }
 
-Parts by_elements(const at::Tensor& self, int64_t dim, const at::Tensor& index) {
+IndexedParts by_elements(const at::Tensor& self, int64_t dim, const at::Tensor& index) {
   if (self.dim() == 0 || index.dim() != self.dim()) return {self, at::zeros({1}, at::kLong)};
   dim = dim < 0 ? dim + self.dim() : dim;
   auto offsets = places(index, self.size(dim)) * self.stride(dim);
@@ -52,7 +52,7 @@ Parts by_elements(const at::Tensor& self, int64_t dim, const at::Tensor& index) 
   return {self.as_strided({1}, {1}), offsets};
 }
 
-Parts flat(const at::Tensor& self, const at::Tensor& index) {
+IndexedParts flat(const at::Tensor& self, const at::Tensor& index) {
   auto rest = places(index, self.numel());
   auto offsets = at::zeros_like(rest);
   for (int64_t i = self.dim() - 1; i >= 0; i--) {
@@ -62,7 +62,7 @@ Parts flat(const at::Tensor& self, const at::Tensor& index) {
   return {self.as_strided({1}, {1}), offsets};
 }
 
-Parts by_lists(const at::Tensor& self, const c10::IValue& indices) {
+IndexedParts by_lists(const at::Tensor& self, const c10::IValue& indices) {
   std::vector<at::Tensor> moved;  // for each index: how far its places are from the begin
   auto part = self;
   int64_t dim = 0;  // of self
@@ -88,7 +88,7 @@ Parts by_lists(const at::Tensor& self, const c10::IValue& indices) {
   return {part, offsets};
 }
 
-Parts by_mask(const at::Tensor& self, const at::Tensor& mask) {
+IndexedParts by_mask(const at::Tensor& self, const at::Tensor& mask) {
   auto part = self;
   auto offsets = at::zeros({}, at::kLong);
   auto places = mask.nonzero().unbind(1);
@@ -103,7 +103,7 @@ Parts by_mask(const at::Tensor& self, const at::Tensor& mask) {
   return {part, none ? at::zeros({0}, at::kLong) : offsets};
 }
 
-Parts parts_of(Indexing indexing, const Stack& arguments) {
+IndexedParts indexed_parts(Indexing indexing, const Stack& arguments) {
   const auto& self = arguments[0].toTensor();
   switch (indexing) {
     case Indexing::lists:
@@ -129,7 +129,7 @@ bool add_indexed(Ranges& ranges, Indexing indexing, const Stack& arguments, uint
   std::vector<int64_t> offsets;
   Ranges part;
   try {
-    auto parts = parts_of(indexing, arguments);
+    auto parts = indexed_parts(indexing, arguments);
     auto flat = parts.offsets.reshape({-1}).contiguous();
     offsets.assign(flat.const_data_ptr<int64_t>(), flat.const_data_ptr<int64_t>() + flat.numel());
     add_ranges(part, parts.part, access);

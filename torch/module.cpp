@@ -257,11 +257,12 @@ PyObject* running_module(PyObject*, PyObject* path) {
   });
 }
 
-PyObject* add_operator(PyObject*, PyObject* name) {
+template <void (*change)(const std::string&)>
+PyObject* change_operator(PyObject*, PyObject* name) {
   const char* text = PyUnicode_AsUTF8(name);
   if (text == nullptr) return nullptr;
   return guarded([&]() -> PyObject* {
-    serve_operator(text);
+    change(text);
     Py_RETURN_NONE;
   });
 }
@@ -316,7 +317,7 @@ PyObject* start(PyObject*, PyObject*) {
 
 PyObject* torch_c_names(PyObject*, PyObject*) {
   PyObject* list = PyList_New(0);
-  for (auto* table : {torch_c_functions, checkpoint_functions}) {
+  for (auto* table : {torch_c_functions, checkpoint_functions, attention_functions}) {
     for (auto* entry = table; list != nullptr && entry->ml_name != nullptr; entry++) {
       PyObject* name = PyUnicode_FromString(entry->ml_name);
       if (name == nullptr || PyList_Append(list, name) != 0) Py_CLEAR(list);
@@ -357,7 +358,8 @@ PyMethodDef functions[] = {
     {"before_fork", without_arguments<before_fork>, METH_NOARGS, "Wait until no kernel runs; none begins after it."},
     {"after_fork_in_parent", without_arguments<after_fork_in_parent>, METH_NOARGS, "Let kernels begin again."},
     {"after_fork_in_child", without_arguments<after_fork_in_child>, METH_NOARGS, "Forget the parent's threads."},
-    {"add_operator", add_operator, METH_O, "Serve one more operator, through its CPU kernel."},
+    {"add_operator", change_operator<serve_operator>, METH_O, "Serve one more operator, through its CPU kernel."},
+    {"refuse_operator", change_operator<refuse_operator>, METH_O, "Refuse one more operator, by its name."},
     {"operators", operator_names, METH_NOARGS, "Names of the operators that run on the device."},
     {"unsupported_operators", unsupported_operators, METH_NOARGS, "Names, reasons and what to do instead."},
     {"process_group_classes", add_process_group_classes, METH_NOARGS, "The classes of torch.distributed's backend."},
@@ -375,7 +377,7 @@ PyModuleDef definition = {
 extern "C" __attribute__((visibility("default"))) PyObject* PyInit_halstream_torch_device() {
   PyObject* module = PyModule_Create(&halstream_torch::definition);
   for (auto* functions :
-       {halstream_torch::torch_c_functions, halstream_torch::checkpoint_functions,
+       {halstream_torch::torch_c_functions, halstream_torch::checkpoint_functions, halstream_torch::attention_functions,
         halstream_torch::capture_functions}) {
     if (module != nullptr && PyModule_AddFunctions(module, functions) != 0) Py_CLEAR(module);
   }

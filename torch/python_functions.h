@@ -21,6 +21,9 @@ extern PyMethodDef torch_c_functions[];
 // Those among them of checkpoints of private pools; they end with an empty entry.
 extern PyMethodDef checkpoint_functions[];
 
+// Those of fused attention; they end with an empty entry.
+extern PyMethodDef attention_functions[];
+
 // Those of captures and of pools of memory; they end with an empty entry.
 extern PyMethodDef capture_functions[];
 

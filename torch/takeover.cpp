@@ -170,19 +170,48 @@ std::vector<std::string>& served_names() {
 
 const std::vector<std::string>& served_operators() { return served_names(); }
 
+namespace {
+
+// An operator of any library, by "mylib::op" or "mylib::op.overload".
+struct Named {
+  explicit Named(const std::string& name) : space(name.substr(0, name.find("::"))) {
+    auto rest = name.substr(space.size() + 2);
+    auto dot = rest.find('.');
+    base = space + "::" + rest.substr(0, dot);
+    full = rest;
+    auto overload = dot == std::string::npos ? "" : rest.substr(dot + 1);
+    op = c10::Dispatcher::singleton().findSchema({base, overload});
+    TORCH_CHECK_VALUE(op.has_value(), "no operator has the name ", name);
+  }
+
+  // Puts a kernel where those for tensors of this device are.
+  template <class MakeKernel>
+  void put(MakeKernel make_kernel) const {
+    NoWarnings quiet;
+    for (auto key : {DispatchKey::CUDA, DispatchKey::QuantizedCUDA}) {
+      if (key == DispatchKey::QuantizedCUDA && !op->hasKernelForDispatchKey(key)) continue;
+      auto* library =
+          new torch::Library(torch::Library::IMPL, space, std::make_optional(key), __FILE__, __LINE__);
+      library->impl(full.c_str(), torch::CppFunction::makeFromBoxedFunctor(make_kernel()));
+    }
+  }
+
+  std::string space, base, full;
+  std::optional<c10::OperatorHandle> op;
+};
+
+}  // namespace
+
 void serve_operator(const std::string& name) {
-  auto dot = name.find('.', name.find("::") == std::string::npos ? 0 : name.find("::"));
-  auto base = name.substr(0, dot);
-  auto overload = dot == std::string::npos ? "" : name.substr(dot + 1);
-  auto op = c10::Dispatcher::singleton().findSchema({base, overload});
-  TORCH_CHECK_VALUE(op.has_value(), "no operator has the name ", name);
-  NoWarnings quiet;
-  auto* library = new torch::Library(
-      torch::Library::IMPL, base.substr(0, base.find("::")), std::make_optional(DispatchKey::CUDA), __FILE__, __LINE__);
-  auto full = base.substr(base.find("::") + 2) + (overload.empty() ? "" : "." + overload);
-  library->impl(
-      full.c_str(),
-      torch::CppFunction::makeFromBoxedFunctor(std::make_unique<Kernel>(std::make_unique<Operator>(*op))));
+  Named named(name);
+  named.put([&] { return std::make_unique<Kernel>(std::make_unique<Operator>(*named.op)); });
+}
+
+void refuse_operator(const std::string& name) {
+  Named named(name);
+  auto refusal = refusal_of(named.base);
+  named.put([&] { return std::make_unique<RefusingKernel>(refusal); });
+  refusals().insert(std::move(refusal));
 }
 
 size_t install_operators() {

@@ -13,6 +13,8 @@ size_t install_operators();
 const std::vector<std::string>& served_operators();
 // Serves one more operator of any library, "mylib::op" or "mylib::op.overload", through its CPU kernel.
 void serve_operator(const std::string& name);
+// Refuses one.
+void refuse_operator(const std::string& name);
 // The kernels that are written by hand (factories, copies, sizes).
 size_t install_special_kernels();
 

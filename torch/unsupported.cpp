@@ -21,14 +21,13 @@ constexpr Rule rules[] = {
     {"aten::_efficient_attention_", "it is a fused attention kernel for GPUs",
      "call torch.nn.functional.scaled_dot_product_attention"},
     {"aten::_triton_", "it is a Triton kernel", "call torch.nn.functional.scaled_dot_product_attention"},
-    {"aten::_nested_", "nested tensors are not supported", "use padded tensors"},
-    {"aten::_sparse", "sparse tensors are not supported on this device", "use a dense tensor, or the CPU"},
-    {"aten::_to_sparse", "sparse tensors are not supported on this device", "use a dense tensor, or the CPU"},
-    {"aten::to_sparse", "sparse tensors are not supported on this device", "use a dense tensor, or the CPU"},
-    {"aten::sparse", "sparse tensors are not supported on this device", "use a dense tensor, or the CPU"},
-    {"aten::quantize_per_", "quantized tensors are not supported on this device", "use fake quantization, or the CPU"},
-    {"aten::_make_per_", "quantized tensors are not supported on this device", "use fake quantization, or the CPU"},
-    {"aten::dequantize", "quantized tensors are not supported on this device", "use fake quantization, or the CPU"},
+    {"aten::_sparse_semi_structured", "it calls cuSPARSELt", "use a dense tensor"},
+    {"aten::_to_sparse_semi_structured", "it calls cuSPARSELt", "use a dense tensor"},
+    {"aten::_cslt_", "it calls cuSPARSELt", "use a dense tensor"},
+    {"symm_mem::", "it reads and writes memory of other processes, and devices of halstream belong to one each",
+     "use the collectives of torch.distributed"},
+    {"inductor_prims::", "it belongs to kernels that share random numbers with a CUDA graph",
+     "leave torch._inductor.config.fallback_random as it is, or set it to True"},
 };
 
 }  // namespace
@@ -38,7 +37,7 @@ Refusal refusal_of(const std::string& name) {
     if (name.rfind(rule.prefix, 0) == 0) return {name, rule.reason, rule.instead};
   }
   return {
-      name, "torch has a kernel for CUDA and none for the CPU",
+      name, "there is a kernel for CUDA and none for the CPU",
       "supply one with halstream.torch.register_kernel, or run this part on CPU tensors"};
 }
 

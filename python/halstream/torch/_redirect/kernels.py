@@ -7,12 +7,19 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from .errors import RedirectError
+from .module_names import when_imported
 from .patches import Patches
 
 __all__ = ["Kernels", "serve_libraries"]
 
-#: Libraries that a program may load before it redirects torch.
+#: Operators of libraries that a program may load before it redirects torch.
 _LOADED_BEFORE = ("torchvision::",)
+#: Operators that torch itself brings with it, beside `aten`, and whose kernels for CUDA call the driver.
+_OF_TORCH = ("quantized::", "quantization::", "fsdp::", "symm_mem::", "inductor_prims::", "c10d::check_for_nan")
+#: Packages that register functions in Python which call a library of CUDA.
+_OF_PACKAGES = {"bitsandbytes": ("bitsandbytes::",)}
+#: Those among them that are made of torch's operators and of others of the package.
+_OF_OTHERS = {"bitsandbytes::int8_double_quant"}
 
 
 class Kernels:
@@ -45,9 +52,19 @@ class Kernels:
 
 
 def serve_libraries(torch: Any, module: Any, patches: Patches) -> None:
-    """Let operators of compiled libraries run by their CPU kernels: those for CUDA need the driver."""
+    """Let operators of compiled libraries run by their CPU kernels: those for CUDA need the driver.
+
+    Where there is none for the CPU, those of torch and of the packages known here are refused. Kernels that a program
+    registers itself stay: they may be made of torch's operators, or start Triton's kernels.
+    """
     names, has = torch._C._dispatch_get_all_op_names, torch._C._dispatch_has_kernel_for_dispatch_key
     load = torch.ops.load_library
+
+    def serve_or_refuse(spaces: tuple[str, ...]) -> None:
+        for name in names():
+            if name.startswith(spaces) and name not in _OF_OTHERS and any(has(name, key) for key in ("CUDA", "QuantizedCUDA")):
+                here = any(has(name, key) for key in ("CPU", "QuantizedCPU", "CompositeExplicitAutograd"))
+                (module.add_operator if here else module.refuse_operator)(name)
 
     def serve(wanted: Iterable[str]) -> None:
         for name in wanted:
@@ -62,6 +79,10 @@ def serve_libraries(torch: Any, module: Any, patches: Patches) -> None:
         return done
 
     serve(name for name in names() if name.startswith(_LOADED_BEFORE))
+    serve_or_refuse(_OF_TORCH)
+    when_imported(
+        patches, {name: lambda _, spaces=spaces: serve_or_refuse(spaces) for name, spaces in _OF_PACKAGES.items()}
+    )
     patches.set(torch.ops, "load_library", load_library)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any, NoReturn
 
-from . import graphs, inductor, sensors, triton
+from . import graphs, green_contexts, inductor, sensors, triton
 from .classes import executed
 from .errors import NotBuiltError
 from .patches import Patches
@@ -19,6 +19,10 @@ __all__ = ["patch", "when_imported"]
 _CUDA_SOURCE = (
     "halstream cannot compile CUDA C++: {}. Give a CPU version of each operator with "
     "halstream.torch.register_kernel(name, function)"
+)
+_ALLOCATOR = (
+    "torch.cuda.memory.CUDAPluggableAllocator: memory of a device comes from halstream's pools. Leave the allocator out "
+    "here, also in torch.cuda.MemPool and change_current_allocator: use_mem_pool works without one"
 )
 
 
@@ -44,7 +48,9 @@ def patch(torch: Any, module: Any, patches: Patches, triton_kernels: Mapping[str
     sensors.patch(torch, patches)
     when_imported(patches, sensors.changes(torch, module, patches))
     graphs.patch(torch, module, patches)
-    patches.set(cuda, "GreenContext", _refusing_class("GreenContext", "a device of halstream has no SMs to divide"))
+    if not green_contexts.patch(torch, patches):
+        patches.set(cuda, "GreenContext", _refusing_class("GreenContext", "green contexts are there from torch 2.15 on"))
+    patches.set(cuda.memory.CUDAPluggableAllocator, "__init__", _refusal(_ALLOCATOR))
     inductor.patch(torch, patches)
     when_imported(patches, inductor.changes(torch, patches))
     _kernels(torch, module, patches, triton_kernels)
