@@ -177,10 +177,9 @@ struct Named {
   explicit Named(const std::string& name) : space(name.substr(0, name.find("::"))) {
     auto rest = name.substr(space.size() + 2);
     auto dot = rest.find('.');
-    base = space + "::" + rest.substr(0, dot);
     full = rest;
     auto overload = dot == std::string::npos ? "" : rest.substr(dot + 1);
-    op = c10::Dispatcher::singleton().findSchema({base, overload});
+    op = c10::Dispatcher::singleton().findSchema({space + "::" + rest.substr(0, dot), overload});
     TORCH_CHECK_VALUE(op.has_value(), "no operator has the name ", name);
   }
 
@@ -196,7 +195,7 @@ struct Named {
     }
   }
 
-  std::string space, base, full;
+  std::string space, full;
   std::optional<c10::OperatorHandle> op;
 };
 
@@ -209,7 +208,7 @@ void serve_operator(const std::string& name) {
 
 void refuse_operator(const std::string& name) {
   Named named(name);
-  auto refusal = refusal_of(named.base);
+  auto refusal = refusal_of(name);
   named.put([&] { return std::make_unique<RefusingKernel>(refusal); });
   refusals().insert(std::move(refusal));
 }

@@ -12,8 +12,10 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <c10/core/GradMode.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <iterator>
 
 namespace halstream_torch {
 
@@ -32,10 +34,20 @@ void run_kernel(Task& task, Stack& stack) {
   }
 }
 
-void copy_result(const Task& task, size_t index, const at::Tensor& result) {
+c10::SmallVector<int64_t, 5> without_ones(at::IntArrayRef sizes) {
+  c10::SmallVector<int64_t, 5> rest;
+  std::copy_if(sizes.begin(), sizes.end(), std::back_inserter(rest), [](int64_t size) { return size != 1; });
+  return rest;
+}
+
+void copy_result(const Task& task, size_t index, at::Tensor result) {
   if (index >= task.outputs.size()) return;
   const auto& output = task.outputs[index];
   if (!output.defined() || !result.defined()) return;
+  // In libraries kernels and what tells their shapes differ in dimensions of size 1.
+  if (result.dim() != output.dim() && without_ones(result.sizes()) == without_ones(output.sizes())) {
+    result = result.reshape(output.sizes());
+  }
   if (result.sizes() != output.sizes()) {
     // Kernels leave results empty that only CUDA's backward kernels use (saved statistics, reserved space).
     TORCH_CHECK(

@@ -168,15 +168,16 @@ import torch.nn.functional as F
 from torch.nn.attention import sdpa_kernel, SDPBackend
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor.experimental import context_parallel
-from torch.distributed.tensor.experimental._attention import context_parallel_unshard
+from torch.distributed.tensor.experimental._attention import _cp_options, context_parallel_unshard
 start("nccl")
 mesh = init_device_mesh("cuda", (2,))
 kinds = ((SDPBackend.FLASH_ATTENTION, torch.bfloat16, 0.1), (SDPBackend.EFFICIENT_ATTENTION, torch.float32, 1e-4),
          (SDPBackend.CUDNN_ATTENTION, torch.bfloat16, 0.1))
 for backend, dtype, limit in kinds:
     for causal in (True, False):
+        _cp_options.enable_load_balance = causal
         generator = torch.Generator().manual_seed(3)
-        whole = [torch.randn(1, 2, 16, 8, generator=generator).to(dtype).cuda().requires_grad_() for _ in range(3)]
+        whole = [torch.randn(1, 2, 128, 8, generator=generator).to(dtype).cuda().requires_grad_() for _ in range(3)]
         wanted = F.scaled_dot_product_attention(*whole, is_causal=causal)
         wanted.float().square().sum().backward()
         parts = [one.detach().clone() for one in whole]

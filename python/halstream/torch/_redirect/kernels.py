@@ -16,9 +16,7 @@ __all__ = ["Kernels", "serve_libraries"]
 _LOADED_BEFORE = ("torchvision::",)
 #: Operators that torch itself brings with it, beside `aten`, and whose kernels for CUDA call the driver.
 _OF_TORCH = ("quantized::", "quantization::", "fsdp::", "symm_mem::", "inductor_prims::", "c10d::check_for_nan")
-#: Packages that register functions in Python which call a library of CUDA.
-_OF_PACKAGES = {"bitsandbytes": ("bitsandbytes::",)}
-#: Those among them that are made of torch's operators and of others of the package.
+#: Functions of a package for CUDA that are made of torch's operators and of the package's others.
 _OF_OTHERS = {"bitsandbytes::int8_double_quant"}
 
 
@@ -62,9 +60,13 @@ def serve_libraries(torch: Any, module: Any, patches: Patches) -> None:
 
     def serve_or_refuse(spaces: tuple[str, ...]) -> None:
         for name in names():
-            if name.startswith(spaces) and name not in _OF_OTHERS and any(has(name, key) for key in ("CUDA", "QuantizedCUDA")):
-                here = any(has(name, key) for key in ("CPU", "QuantizedCPU", "CompositeExplicitAutograd"))
-                (module.add_operator if here else module.refuse_operator)(name)
+            if not name.startswith(spaces) or name in _OF_OTHERS:
+                continue
+            if any(has(name, key) for key in ("CPU", "QuantizedCPU", "CompositeExplicitAutograd")):
+                if any(has(name, key) for key in ("CUDA", "QuantizedCUDA")):
+                    module.add_operator(name)
+            elif has(name, "CUDA"):
+                module.refuse_operator(name)
 
     def serve(wanted: Iterable[str]) -> None:
         for name in wanted:
@@ -80,9 +82,11 @@ def serve_libraries(torch: Any, module: Any, patches: Patches) -> None:
 
     serve(name for name in names() if name.startswith(_LOADED_BEFORE))
     serve_or_refuse(_OF_TORCH)
-    when_imported(
-        patches, {name: lambda _, spaces=spaces: serve_or_refuse(spaces) for name, spaces in _OF_PACKAGES.items()}
-    )
+    when_imported(patches, {
+        # Instead of its library for CUDA it loads the one for the CPU then, which names the functions that it lacks.
+        "bitsandbytes.cuda_specs": lambda specs: patches.set(specs, "get_cuda_specs", lambda: None),
+        "bitsandbytes": lambda _: serve_or_refuse(("bitsandbytes::",)),
+    })  # fmt: skip
     patches.set(torch.ops, "load_library", load_library)
 
 
