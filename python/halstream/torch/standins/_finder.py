@@ -21,6 +21,9 @@ from ._registry import Standin
 
 __all__ = ["patch"]
 
+#: How the system's loader says that it cannot load a library.
+_LIBRARY = re.compile("cannot open shared object file|undefined symbol|Could not load this library|image not found")
+
 #: The tree of stand-ins, laid out as the packages are.
 _FOLDER = Path(__file__).parent / "_packages"
 
@@ -77,6 +80,8 @@ class _Finder(importlib.metadata.DistributionFinder):
             return self._served(name, lambda: self._say(standin, name, "is not installed"))
         if isinstance(found.loader, importlib.machinery.ExtensionFileLoader):
             self._stand_in_for(found.loader, standin, name)
+        elif name in self._by_module and isinstance(found.loader, importlib.machinery.SourceFileLoader):
+            self._stand_in_for_package(found.loader, standin, name)
         return found
 
     def _standin(self, name: str) -> Standin | None:
@@ -134,6 +139,34 @@ class _Finder(importlib.metadata.DistributionFinder):
 
         loader.create_module, loader.exec_module = creating, execute
 
+    def _stand_in_for_package(self, loader: Any, standin: Standin, name: str) -> None:
+        """Let a package be replaced that loads libraries as it is imported, and cannot."""
+        execute = loader.exec_module
+
+        def executing(module: ModuleType) -> None:
+            before = set(sys.modules)
+            try:
+                execute(module)
+                return
+            except (ImportError, OSError) as exc:
+                text = _of_library(exc)
+                if text is None:
+                    raise
+                reason = f"cannot be loaded ({text})"
+            for one in [one for one in sys.modules if one.startswith(f"{name}.") and one not in before]:
+                del sys.modules[one]
+            served = self._served(name, lambda: self._say(standin, name, reason))
+            if served is None or served.loader is None:
+                raise ImportError(f"{name} {reason}", name=name)
+            assert module.__spec__ is not None
+            places = served.submodule_search_locations
+            module.__file__, module.__spec__.submodule_search_locations = served.origin, places
+            if places is not None:
+                module.__path__ = places
+            served.loader.exec_module(module)
+
+        loader.exec_module = executing
+
     def _say(self, standin: Standin, name: str, reason: str) -> None:
         if standin.name in self._said:
             return
@@ -177,6 +210,15 @@ class _Distribution(importlib.metadata.Distribution):
 
     def locate_file(self, path: Any) -> Any:
         return _FOLDER / path
+
+
+def _of_library(exc: BaseException | None) -> str | None:
+    """Return the text of the first error in a chain that says that a library cannot be loaded."""
+    while exc is not None:
+        if _LIBRARY.search(str(exc)):
+            return str(exc)
+        exc = exc.__cause__ or exc.__context__
+    return None
 
 
 def _normal(name: str) -> str:

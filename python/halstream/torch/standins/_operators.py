@@ -15,7 +15,9 @@ __all__ = ["register"]
 _libraries: dict[tuple[str, str], Any] = {}
 
 
-def register(standin: str, namespace: str, operators: Mapping[str, Callable[..., Any]]) -> None:
+def register(
+    standin: str, namespace: str, operators: Mapping[str, Callable[..., Any]], composite: bool = False
+) -> None:
     """Define operators and give each its kernel, once in a process: they stay when the redirection is undone.
 
     Parameters
@@ -26,25 +28,31 @@ def register(standin: str, namespace: str, operators: Mapping[str, Callable[...,
     operators : mapping
         Functions by schema, such as ``"silu_and_mul(Tensor! out, Tensor input) -> ()"``. A function
         computes on tensors of ``'cuda'``, and on those without memory for the compiler.
+    composite : bool
+        Whether the operators have derivatives, which are those of the operators that a function
+        calls, and work on tensors of the CPU, too.
 
     Raises
     ------
     RedirectError
-        If another library has defined one of them.
+        If another library has defined one of them with a kernel; one without gets it.
     """
     if (standin, namespace) in _libraries:
         return
     library = torch.library.Library(namespace, "FRAGMENT")
     names = {schema: schema.partition("(")[0] for schema in operators}
+    has = torch._C._dispatch_has_kernel_for_dispatch_key
     known = set(torch._C._dispatch_get_all_op_names())
-    for name in names.values():
-        if f"{namespace}::{name}" in known:
+    defined = {name for name in names.values() if f"{namespace}::{name}" in known}
+    for name in defined:
+        if has(f"{namespace}::{name}", "CUDA") or has(f"{namespace}::{name}", "CompositeImplicitAutograd"):
             raise RedirectError(
                 f"another library has defined the operator {namespace}::{name}, which halstream's stand-in for {standin} "
                 f"defines; leave the stand-in out by HALSTREAM_TORCH_STANDINS=-{standin}, or do not load that library"
             )
     for schema, function in operators.items():
-        library.define(schema)
-        for key in ("CUDA", "Meta"):
+        if names[schema] not in defined:
+            library.define(schema)
+        for key in ("CompositeImplicitAutograd",) if composite else ("CUDA", "Meta"):
             library.impl(names[schema], function, key)
     _libraries[standin, namespace] = library

@@ -66,6 +66,12 @@ STANDINS = (
         "what its builders of fused_adam, fused_lamb and cpu_adam load",
         tuple(_deepspeed.OPERATORS.values()),
     ),
+    Standin(
+        "fbgemm_gpu",
+        "operators of torch.ops.fbgemm over jagged tensors, and tables of embeddings",
+        ("fbgemm_gpu",),
+        ("fbgemm-gpu", "1.9.0"),
+    ),
 )
 
 

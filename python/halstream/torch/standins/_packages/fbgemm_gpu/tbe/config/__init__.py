@@ -1,0 +1,1 @@
+"""Stand-in for fbgemm_gpu.tbe.config."""
