@@ -254,6 +254,32 @@ def test_tokens_are_aligned_to_blocks_of_their_experts(torch: Any, ops: Any) -> 
     assert tokens.tolist() == [1, 6, 0, 2, 4, 6, 3, 6, 6, 6] and experts.tolist()[:4] == [0, 2, 2, 3]
 
 
+def test_nothing_waits_for_the_device(torch: Any, ops: Any, held: Any) -> None:
+    key = torch.randn(4, 2, 8, device="cuda")
+    slots, one = torch.tensor(SLOTS, device="cuda"), torch.ones((), device="cuda")
+    key_cache, value_cache = caches(torch, torch.float32)
+    table, lengths = torch.zeros(4, 1, dtype=torch.int32).cuda(), torch.ones(4, dtype=torch.int32).cuda()
+    flat, starts = torch.randn(2, 4, 4, 2, 8, device="cuda"), torch.tensor([0, 2, 4], device="cuda")
+    chosen, tokens = torch.tensor([[2, 0]], device="cuda"), torch.empty(10, dtype=torch.int32, device="cuda")
+    experts, total = torch.empty(5, dtype=torch.int32, device="cuda"), torch.empty(1, dtype=torch.int32, device="cuda")
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    gate = held(side)
+    with torch.cuda.stream(side):
+        ops._C_cache_ops.reshape_and_cache(key, key, key_cache, value_cache, slots, "auto", one, one)
+        ops._C_cache_ops.reshape_and_cache_flash(key, key, *flat, slots, "auto", one, one)
+        ops._C_cache_ops.copy_blocks([key_cache], [value_cache], torch.empty(0, 2, dtype=torch.long, device="cuda"))
+        ops._C_cache_ops.cp_gather_cache(flat[0], key, table, starts, 2, None)
+        ops._C.paged_attention_v1(
+            key, key, key_cache, value_cache, 2, 0.3, table, lengths, 4, 4, None, "auto", one, one, 0, 0, 0, 64, 0
+        )
+        ops._C.rotary_embedding(slots.clamp(min=0), key.view(4, 16), None, 8, flat[0].view(-1, 8), True)
+        ops._moe_C.moe_align_block_size(chosen, 4, 2, tokens, experts, total)
+    assert not side.query()
+    gate.open()
+    side.synchronize()
+
+
 def test_the_schemas_name_what_is_written(torch: Any, ops: Any) -> None:
     for operator, written in (
         (ops._C.rotary_embedding, {"query", "key"}),
@@ -290,9 +316,15 @@ def test_an_operator_of_another_library_is_refused(torch: Any) -> None:
 
     made = torch.library.Library("halstream_tests_taken", "DEF")
     made.define("f(Tensor x) -> ()")
+    made.impl("f", lambda x: None, "CUDA")
     text = "another library has defined the operator halstream_tests_taken::f.*HALSTREAM_TORCH_STANDINS=-vllm"
     with pytest.raises(ht.RedirectError, match=text):
         _operators.register("vllm", "halstream_tests_taken", {"f(Tensor x) -> ()": lambda x: None})
+    made.define("g(Tensor x, float by) -> Tensor")
+    with pytest.raises(ht.RedirectError, match=r"g\(x, by\), and halstream's stand-in for vllm has g\(x\), of another version"):
+        _operators.register("vllm", "halstream_tests_taken", {"g(Tensor x) -> Tensor": lambda x: x})
+    _operators.register("vllm", "halstream_tests_taken", {"g(Tensor x, float by) -> Tensor": lambda x, by: x * by})
+    assert torch.ops.halstream_tests_taken.g(torch.ones(2, device="cuda"), 3.0).tolist() == [3, 3]
 
 
 def test_sgl_kernel(torch: Any) -> None:

@@ -1,4 +1,4 @@
-"""CPU functions that programs give for kernels of others: operators of a library, and Triton kernels."""
+"""Functions that programs give for kernels of others: operators of a library, extensions, and Triton kernels."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from .errors import RedirectError
-from .module_names import when_imported
-from .patches import Patches
+from .extensions import ExtensionKernels
+from .patches import Patches, when_imported
 
 __all__ = ["Kernels", "serve_libraries"]
 
@@ -25,6 +25,7 @@ class Kernels:
 
     def __init__(self) -> None:
         self._operators: dict[str, Any] = {}  #: the libraries that register them, which must be kept
+        self.extensions: ExtensionKernels = {}
         self.triton: dict[str, Callable[..., Any]] = {}
 
     def operator(self, torch: Any, module: Any, name: str, function: Callable[..., Any]) -> None:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import functools
-import importlib.abc
-import sys
-from collections.abc import Callable, Mapping
-from types import ModuleType
+from collections.abc import Callable
 from typing import Any, NoReturn
 
-from . import graphs, green_contexts, inductor, sensors, triton
+from . import extensions, graphs, green_contexts, inductor, sensors, triton
 from .classes import executed
 from .errors import NotBuiltError
-from .patches import Patches
+from .kernels import Kernels
+from .patches import Patches, when_imported
 
-__all__ = ["patch", "when_imported"]
+__all__ = ["patch"]
 
 _CUDA_SOURCE = (
     "halstream cannot compile CUDA C++: {}. Give a CPU version of each operator with "
@@ -26,7 +23,7 @@ _ALLOCATOR = (
 )
 
 
-def patch(torch: Any, module: Any, patches: Patches, triton_kernels: Mapping[str, Callable[..., Any]]) -> None:
+def patch(torch: Any, module: Any, patches: Patches, given: Kernels) -> None:
     """Replace names of torch.cuda, torch.compile and of what compiles kernels; torch._C has been patched."""
     cuda = torch.cuda
     classes = executed(torch, module, "torch.cuda.streams")
@@ -49,11 +46,13 @@ def patch(torch: Any, module: Any, patches: Patches, triton_kernels: Mapping[str
     when_imported(patches, sensors.changes(torch, module, patches))
     graphs.patch(torch, module, patches)
     if not green_contexts.patch(torch, patches):
-        patches.set(cuda, "GreenContext", _refusing_class("GreenContext", "green contexts are there from torch 2.15 on"))
+        patches.set(
+            cuda, "GreenContext", _refusing_class("GreenContext", "green contexts are there from torch 2.15 on")
+        )
     patches.set(cuda.memory.CUDAPluggableAllocator, "__init__", _refusal(_ALLOCATOR))
     inductor.patch(torch, patches)
     when_imported(patches, inductor.changes(torch, patches))
-    _kernels(torch, module, patches, triton_kernels)
+    _kernels(torch, module, patches, given)
 
 
 def _refusal(text: str) -> Callable[..., NoReturn]:
@@ -70,65 +69,8 @@ def _refusing_class(name: str, text: str) -> type:
 # -- kernels of others --------------------------------------------------------
 
 
-def _kernels(torch: Any, module: Any, patches: Patches, given: Mapping[str, Callable[..., Any]]) -> None:
+def _kernels(torch: Any, module: Any, patches: Patches, given: Kernels) -> None:
     patches.set(torch.cuda, "_compile_kernel", _refusal(_CUDA_SOURCE.format("torch.cuda._compile_kernel")))
-    when_imported(patches, triton.changes(torch, module, patches, given))
-    when_imported(patches, {"torch.utils.cpp_extension": _extensions(patches)})
-
-
-def when_imported(patches: Patches, actions: dict[str, Callable[[ModuleType], None]]) -> None:
-    """Call each function with the module of its name once that is imported; at once if it is."""
-    whens = _WhenImported(actions)
-    sys.meta_path.insert(0, whens)
-    patches.set(whens, "active", True)
-
-
-def _extensions(patches: Patches) -> Callable[[ModuleType], None]:
-    def change(extension: ModuleType) -> None:
-        load, inline = extension.load, extension.load_inline
-
-        @functools.wraps(load)
-        def checked_load(name: Any, sources: Any, *args: Any, **kwargs: Any) -> Any:
-            given = [sources] if isinstance(sources, str) else list(sources)
-            found = next((str(one) for one in given if str(one).endswith((".cu", ".cuh"))), None)
-            if found is not None:
-                raise NotBuiltError(_CUDA_SOURCE.format(f"{found} of the extension {name!r}"))
-            return load(name, sources, *args, **kwargs)
-
-        @functools.wraps(inline)
-        def checked_inline(name: Any, cpp_sources: Any, cuda_sources: Any = None, *args: Any, **kwargs: Any) -> Any:
-            if cuda_sources:
-                raise NotBuiltError(_CUDA_SOURCE.format(f"cuda_sources of the extension {name!r}"))
-            return inline(name, cpp_sources, cuda_sources, *args, **kwargs)
-
-        patches.set(extension, "load", checked_load)
-        patches.set(extension, "load_inline", checked_inline)
-
-    return change
-
-
-class _WhenImported(importlib.abc.MetaPathFinder):
-    """What `when_imported` adds to the finders of modules."""
-
-    active = False
-
-    def __init__(self, actions: dict[str, Callable[[ModuleType], None]]) -> None:
-        self._actions = dict(actions)
-        for name in list(actions):
-            if name in sys.modules:
-                self._actions.pop(name)(sys.modules[name])
-
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        if not self.active or name not in self._actions:
-            return None
-        action = self._actions.pop(name)
-        spec = importlib.util.find_spec(name)
-        if spec is not None and spec.loader is not None:
-            execute = spec.loader.exec_module
-
-            def executing(module: ModuleType) -> None:
-                execute(module)
-                action(module)
-
-            spec.loader.exec_module = executing  # type: ignore[method-assign]
-        return spec
+    when_imported(patches, triton.changes(torch, module, patches, given.triton))
+    when_imported(patches, extensions.changes(patches, given.extensions))
+    extensions.patch(patches, given.extensions)

@@ -16,7 +16,7 @@ from . import backward_order, fusers, numbers, wheel
 from .ending import wait_for_autograd
 from .errors import RedirectError
 from .kernels import Kernels, serve_libraries
-from .patches import Patches
+from .patches import Patches, when_imported
 from .properties import identity
 from .sources import MODULE
 
@@ -126,6 +126,7 @@ def redirect(*, instead_of_gpu: bool = False) -> Redirection:
         wheel.refuse_used(torch)
         wheel.refuse_gpu(torch, instead_of_gpu)
         _use_host()
+    from ..standins import _finder as standins
     from . import (
         distributed,
         host_accesses,
@@ -138,7 +139,6 @@ def redirect(*, instead_of_gpu: bool = False) -> Redirection:
         runtime_names,
         storages,
     )
-    from ..standins import _finder as standins
     from . import module as _module
 
     module = _module.load(torch)
@@ -157,14 +157,14 @@ def redirect(*, instead_of_gpu: bool = False) -> Redirection:
     patches = Patches()
     try:
         runtime_names.patch(torch, module, patches)
-        module_names.patch(torch, module, patches, _process.kernels.triton)
+        module_names.patch(torch, module, patches, _process.kernels)
         storages.patch(torch, module, patches)
         parallel.patch(torch, patches)
         moves.patch(torch, patches)
         fusers.patch(torch, patches)
         serve_libraries(torch, module, patches)
-        module_names.when_imported(patches, distributed.changes(torch, module, patches))
-        module_names.when_imported(patches, rpc.changes(patches))
+        when_imported(patches, distributed.changes(torch, module, patches))
+        when_imported(patches, rpc.changes(patches))
         standins.patch(patches)
     except BaseException:
         patches.undo()
@@ -220,13 +220,15 @@ def register_kernel(name: str, function: Callable[..., Any]) -> None:
     Parameters
     ----------
     name : str
-        ``"mylib::scale"`` or ``"mylib::scale.out"`` for an operator of a library; the
-        name of the Python function for a Triton kernel.
+        ``"mylib::scale"`` or ``"mylib::scale.out"`` for an operator of a library;
+        ``"my_extension.scale"`` for a function of an extension with CUDA sources, which
+        `torch.utils.cpp_extension` loads or the program imports; the name of the Python
+        function for a Triton kernel.
     function : callable
         For an operator it takes what the operator takes, with CPU tensors in place of the
         CUDA ones, and returns what it returns; the host waits for the stream first. For a
-        Triton kernel it takes the grid and what the kernel takes, and works on the CUDA
-        tensors by operators of PyTorch.
+        function of an extension it takes what that takes, and for a Triton kernel the grid
+        and what the kernel takes, and works on the CUDA tensors by operators of PyTorch.
 
     Raises
     ------
@@ -239,5 +241,9 @@ def register_kernel(name: str, function: Callable[..., Any]) -> None:
         raise TypeError(f"register_kernel takes a function, not {type(function).__name__}")
     if "::" in name:
         _process.kernels.operator(sys.modules["torch"], sys.modules[MODULE], name, function)
+        return
+    extension, _, last = name.rpartition(".")
+    if extension:
+        _process.kernels.extensions.setdefault(extension, {})[last] = function
     else:
         _process.kernels.triton[name] = function

@@ -14,8 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from .._redirect.module_names import when_imported
-from .._redirect.patches import Patches
+from .._redirect.patches import Patches, when_imported
 from . import _deepspeed, _registry
 from ._registry import Standin
 

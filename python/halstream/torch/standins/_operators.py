@@ -35,7 +35,8 @@ def register(
     Raises
     ------
     RedirectError
-        If another library has defined one of them with a kernel; one without gets it.
+        If another library has defined one of them with a kernel, or with other arguments; one
+        without a kernel gets it.
     """
     if (standin, namespace) in _libraries:
         return
@@ -50,9 +51,26 @@ def register(
                 f"another library has defined the operator {namespace}::{name}, which halstream's stand-in for {standin} "
                 f"defines; leave the stand-in out by HALSTREAM_TORCH_STANDINS=-{standin}, or do not load that library"
             )
+    for schema, name in names.items():
+        if name in defined:
+            _compare(standin, namespace, name, schema)
     for schema, function in operators.items():
         if names[schema] not in defined:
             library.define(schema)
         for key in ("CompositeImplicitAutograd",) if composite else ("CUDA", "Meta"):
             library.impl(names[schema], function, key)
     _libraries[standin, namespace] = library
+
+
+def _compare(standin: str, namespace: str, name: str, schema: str) -> None:
+    """Raise an error if the operator that a library has defined takes other arguments."""
+    base, _, overload = name.partition(".")
+    theirs = torch._C._get_schema(f"{namespace}::{base}", overload)
+    ours = torch._C.parse_schema(f"{namespace}::{schema}")
+    shown = [", ".join(argument.name for argument in one.arguments) for one in (theirs, ours)]
+    if shown[0] != shown[1]:
+        raise RedirectError(
+            f"a library has defined the operator {namespace}::{name}({shown[0]}), and halstream's stand-in for {standin} has "
+            f"{name}({shown[1]}), of another version; give the operators CPU versions with "
+            f"halstream.torch.register_kernel, and leave the stand-in out by HALSTREAM_TORCH_STANDINS=-{standin}"
+        )

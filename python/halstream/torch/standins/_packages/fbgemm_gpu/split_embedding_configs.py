@@ -65,5 +65,11 @@ class SparseType(enum.Enum):
     @staticmethod
     def from_dtype(dtype: Any) -> SparseType:
         """Return the type of a tensor's type."""
-        of = {torch.float32: "fp32", torch.float16: "fp16", torch.bfloat16: "bf16", torch.int8: "int8", torch.uint8: "int8"}
+        of = {
+            torch.float32: "fp32",
+            torch.float16: "fp16",
+            torch.bfloat16: "bf16",
+            torch.int8: "int8",
+            torch.uint8: "int8",
+        }
         return SparseType(of[dtype])

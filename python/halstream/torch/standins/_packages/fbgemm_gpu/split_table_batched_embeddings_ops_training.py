@@ -118,7 +118,13 @@ class DenseTableBatchedEmbeddingBagsCodegen(_Tables):
     ) -> None:
         device = "cpu" if use_cpu else "cuda"
         super().__init__(
-            embedding_specs, feature_table_map, weights_precision, output_dtype, pooling_mode, device, type(self).__name__
+            embedding_specs,
+            feature_table_map,
+            weights_precision,
+            output_dtype,
+            pooling_mode,
+            device,
+            type(self).__name__,
         )
 
     def forward(
@@ -247,7 +253,7 @@ class SplitTableBatchedEmbeddingBagsCodegen(_Tables):
         Those of other tables name a row of this one as well, and write what it gets anyway.
         """
         weights, states = self.split_embedding_weights()[table], self._states[table]
-        first = own.int().argmax()
+        first = own.int().argmax(0, keepdim=True)  # an index of no dimension would wait for the device
         rows = torch.where(own, indices, torch.where(own[first], indices[first], 0)).long()
         summed = grads.new_zeros(weights.shape).index_add(0, rows, grads.masked_fill(~own.unsqueeze(1), 0))
         if self.max_gradient is not None:

@@ -48,7 +48,7 @@ def _write(cache: Any, where: Any, slots: Any, value: Any) -> None:
     Padding writes what the first real slot gets once more; without one it writes what is there.
     """
     real = slots >= 0
-    first = real.int().argmax()
+    first = real.int().argmax(0, keepdim=True)  # an index of no dimension would wait for the device
     column = real.view(-1, *[1] * (value.dim() - 1))
     value = torch.where(column, value, value[first])
     where = where(torch.where(real, slots, slots[first].clamp(min=0)))

@@ -1,0 +1,102 @@
+"""Extensions with CUDA sources, which cannot be compiled here: modules of the functions that the program gives for them."""
+
+from __future__ import annotations
+
+import functools
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from .errors import NotBuiltError
+from .patches import Patches
+
+__all__ = ["ExtensionKernels", "changes", "patch"]
+
+#: The functions that were given, by the name of the extension and that of the function in it.
+ExtensionKernels = dict[str, dict[str, Callable[..., Any]]]
+
+
+def patch(patches: Patches, given: ExtensionKernels) -> None:
+    """Let an extension that is not installed be imported once functions are given for it."""
+    finder = _Finder(given)
+    sys.meta_path.append(finder)  # asked last
+    patches.on_undo(lambda: sys.meta_path.remove(finder))
+
+
+def changes(patches: Patches, given: ExtensionKernels) -> dict[str, Callable[[ModuleType], None]]:
+    """Return what to do with torch.utils.cpp_extension once it is imported."""
+
+    def change(extension: ModuleType) -> None:
+        load, inline = extension.load, extension.load_inline
+
+        @functools.wraps(load)
+        def checked_load(name: Any, sources: Any, *args: Any, **kwargs: Any) -> Any:
+            paths = [sources] if isinstance(sources, str) else list(sources)
+            found = next((str(one) for one in paths if str(one).endswith((".cu", ".cuh"))), None)
+            if found is None:
+                return load(name, sources, *args, **kwargs)
+            return _module(given, name, found, kwargs)
+
+        @functools.wraps(inline)
+        def checked_inline(name: Any, cpp_sources: Any, cuda_sources: Any = None, *args: Any, **kwargs: Any) -> Any:
+            if not cuda_sources:
+                return inline(name, cpp_sources, cuda_sources, *args, **kwargs)
+            return _module(given, name, "cuda_sources", kwargs)
+
+        patches.set(extension, "load", checked_load)
+        patches.set(extension, "load_inline", checked_inline)
+
+    return {"torch.utils.cpp_extension": change}
+
+
+def _module(given: ExtensionKernels, name: str, source: str, options: dict[str, Any]) -> ModuleType:
+    if options.get("is_python_module", True) and not options.get("is_standalone", False):
+        return _Extension(given, name, source)
+    raise NotBuiltError(
+        f"halstream cannot compile CUDA C++: {source} of the extension {name!r}, which is no Python module. Define its operators "
+        "with torch.library.define, and give each a CPU version with halstream.torch.register_kernel(name, function)"
+    )
+
+
+class _Extension(ModuleType):
+    """A module with every name: a function that is given, or one whose call says how to give it."""
+
+    def __init__(self, given: ExtensionKernels, name: str, source: str) -> None:
+        super().__init__(name)
+        self.__dict__["_given"], self.__dict__["_source"] = given, source
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name.startswith("__"):
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            function = self._given.get(self.__name__, {}).get(name)
+            if function is None:
+                raise NotBuiltError(
+                    f"halstream cannot compile CUDA C++: {self._source} of the extension {self.__name__!r}. Give a version of "
+                    f"{name} on PyTorch's operators with halstream.torch.register_kernel('{self.__name__}.{name}', function)"
+                )
+            return function(*args, **kwargs)
+
+        call.__name__ = call.__qualname__ = name
+        return call
+
+
+class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds the extensions for which there are functions."""
+
+    def __init__(self, given: ExtensionKernels) -> None:
+        self._given = given
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
+        return importlib.util.spec_from_loader(name, self) if name in self._given else None
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
+        return _Extension(self._given, spec.name, "the library")
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Leave the module as it was made."""
