@@ -42,7 +42,7 @@ def inputs():
     """Yield every file that the extension is made from."""
     yield from (ROOT / name for name in ("go.mod", "go.sum", "setup.py", "pyproject.toml"))
     yield from (SUPPORT / name for name in ("Python.h", "pybindgen.py", "stubs.py", "target.py"))
-    for folder in ("hal", "ptx", "cuda", "ascend", "bindings", "capi", "pybuild"):
+    for folder in ("hal", "ptx", "cuda", "ascend", "bindings", "capi", "libcuda", "pybuild"):
         for path in sorted((ROOT / folder).rglob("*")):
             if path.parent.name in ("fakecuda", "fakeacl"):
                 continue  # for tests: no part of a wheel

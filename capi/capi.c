@@ -10,11 +10,6 @@
 #include "../hal/native/native.h"
 #include "../hal/status/status.h"
 #include "sites.h"
-#include "unstable.h"
-
-/* CPython's function, by name as in caller.go. */
-extern void *PyGILState_GetThisThreadState(void) __attribute__((weak));
-
 
 extern void halstreamRegister(void); /* of package python */
 extern uint32_t halstreamGivenSite(char *file, uint32_t line, char *function);
@@ -75,14 +70,6 @@ static const char *api_error_text(void)
 
 static int32_t api_error_number(void) { return halstream_mine == NULL ? 0 : halstream_mine->number; }
 
-/* Until 3.11 the current thread state is that of whoever holds the lock. */
-static int holds_lock(void)
-{
-    if (halstream_self.released || !PyGILState_GetThisThreadState) return 0;
-    void *current = halstream_unstable.thread_state ? halstream_unstable.thread_state() : NULL;
-    return current != NULL && current == PyGILState_GetThisThreadState();
-}
-
 /* Why no call can do anything, 0 if it can. */
 static int api_unusable(void)
 {
@@ -98,7 +85,7 @@ static int api_unusable(void)
  * one that has released it: nothing of the core takes it then. */
 static int64_t api_enter(void)
 {
-    int holds = holds_lock();
+    int holds = halstream_holds_lock();
     if (holds) {
         halstream_caller = &halstream_self;
         halstream_self.direct = 1;
@@ -496,7 +483,7 @@ static uint64_t api_generation(void) { return __atomic_load_n(&halstream_generat
 
 static uint32_t api_site_here(void)
 {
-    if (halstream_forked || halstream_is_over() || !holds_lock()) return 0;
+    if (halstream_forked || halstream_is_over() || !halstream_holds_lock()) return 0;
     halstream_caller = &halstream_self;
     if (halstream_self.slot == 0) halstreamRegister();
     uint32_t here = halstream_site_of(0); /* the innermost frame may be the program's */
@@ -506,7 +493,7 @@ static uint32_t api_site_here(void)
 
 static uint32_t api_line_here(void)
 {
-    if (halstream_forked || halstream_is_over() || !holds_lock()) return 0;
+    if (halstream_forked || halstream_is_over() || !halstream_holds_lock()) return 0;
     halstream_caller = &halstream_self;
     if (halstream_self.slot == 0) halstreamRegister();
     return halstream_program_line();

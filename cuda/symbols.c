@@ -65,6 +65,10 @@ int hs_load(const char *path, int least, int in_use, int *version, char *text, s
     text[0] = 0;
     void *library = open_library(path, text, size);
     if (library == NULL) return HS_NO_LIBRARY;
+    if (dlsym(library, "halstream_driver") != NULL) { /* libcuda/shim, which would come back here */
+        snprintf(text, size, "it is halstream's own, which is made of the host device");
+        return HS_NOT_DRIVER;
+    }
     if (in_use && library != current) return HS_OTHER;
     resolver resolve = (resolver)dlsym(library, "cuGetProcAddress_v2");
     CUresult (*get_version)(int *) = (CUresult (*)(int *))find(library, resolve, HS_cuDriverGetVersion, 1 << 30);

@@ -46,8 +46,10 @@ var allowed = map[string][]string{
 	"capi":               {"bindings/python", "bindings/waits", "hal", "hal/bestfit", "hal/driver", "hal/stall"},
 	"libascendcl": {"bindings", "bindings/ascendcl", "bindings/ids", "bindings/records", "bindings/schedules", "bindings/sites", "bindings/threads",
 		"bindings/waits", "cuda", "hal", "hal/driver", "hal/order", "hal/ownthread", "hal/stall"},
+	"libcuda":       {"bindings/ids", "hal", "hal/driver", "ptx"},
+	"libcuda/names": {"libcuda"},
 	"pybuild": {"ascend", "bindings", "bindings/python", "bindings/records", "bindings/schedules", "bindings/threads", "bindings/waits",
-		"capi", "cuda", "hal", "hal/bestfit", "hal/driver", "hal/order", "hal/ownthread", "hal/stall", "ptx"},
+		"capi", "cuda", "hal", "hal/bestfit", "hal/driver", "hal/order", "hal/ownthread", "hal/stall", "libcuda", "ptx"},
 }
 
 // TestImports checks that packages import only the layers below them: backends the

@@ -186,6 +186,15 @@ func (f *Function) Accesses() string {
 	return ""
 }
 
+// Places returns where each parameter of a function that the processor executes lies in the bytes of all of them; nil for
+// others.
+func (f *Function) Places() []int {
+	if d, ok := f.d.(driver.SimulatedFunction); ok {
+		return d.Places()
+	}
+	return nil
+}
+
 // LaunchSpec is the configuration of a launch.
 type LaunchSpec struct {
 	// Grid is the number of blocks and Block the number of threads in each, for three

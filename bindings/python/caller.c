@@ -4,6 +4,8 @@
 #include <stddef.h>
 #include <unistd.h>
 
+#include "unstable.h"
+
 _Thread_local halstream_thread halstream_self;
 static halstream_thread nobody;
 static uint32_t no_runtime;
@@ -17,6 +19,18 @@ extern void *PyEval_SaveThread(void) __attribute__((weak));
 extern void PyEval_RestoreThread(void *state) __attribute__((weak));
 extern int PyErr_CheckSignals(void) __attribute__((weak));
 extern void *PyErr_Occurred(void) __attribute__((weak));
+
+extern int PyGILState_Ensure(void) __attribute__((weak));
+extern void PyGILState_Release(int state) __attribute__((weak));
+extern void *PyGILState_GetThisThreadState(void) __attribute__((weak));
+extern int PyErr_ExceptionMatches(void *type) __attribute__((weak));
+extern void PyErr_PrintEx(int set) __attribute__((weak));
+extern void PyErr_Clear(void) __attribute__((weak));
+extern void *PyExc_Exception __attribute__((weak));
+extern void Py_IncRef(void *o) __attribute__((weak));
+extern void Py_DecRef(void *o) __attribute__((weak));
+extern unsigned long PyThread_get_thread_ident(void) __attribute__((weak));
+extern int PyThreadState_SetAsyncExc(unsigned long thread, void *exception) __attribute__((weak));
 
 struct halstream_thread *halstream_this(void) { return &halstream_self; }
 
@@ -59,3 +73,43 @@ int halstream_interrupted(void **state)
 }
 
 void halstream_thread_ends(void) { halstream_self.slot = 0; }
+
+/* Until 3.11 the current thread state is that of whoever holds the lock. */
+int halstream_holds_lock(void)
+{
+    if (halstream_self.released || !PyGILState_GetThisThreadState) return 0;
+    void *current = halstream_unstable.thread_state ? halstream_unstable.thread_state() : NULL;
+    return current != NULL && current == PyGILState_GetThisThreadState();
+}
+
+int halstream_take_lock(halstream_lock *lock)
+{
+    if (!PyGILState_Ensure || halstream_is_over()) return 0;
+    lock->state = PyGILState_Ensure();
+    lock->released = halstream_self.released;
+    lock->unlocked = halstream_self.unlocked;
+    halstream_self.released = halstream_self.unlocked = 0;
+    halstream_caller = &halstream_self;
+    return 1;
+}
+
+void halstream_give_lock(const halstream_lock *lock)
+{
+    halstream_self.released = lock->released;
+    halstream_self.unlocked = lock->unlocked;
+    PyGILState_Release(lock->state);
+}
+
+void halstream_end_exception(void)
+{
+    void *type = PyErr_Occurred();
+    if (type == NULL) return;
+    if (PyErr_ExceptionMatches(PyExc_Exception)) {
+        PyErr_PrintEx(0);
+        return;
+    }
+    Py_IncRef(type);
+    PyErr_Clear();
+    PyThreadState_SetAsyncExc(PyThread_get_thread_ident(), type);
+    Py_DecRef(type);
+}

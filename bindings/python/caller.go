@@ -159,6 +159,19 @@ func Unlocked(f func()) {
 	C.gil_acquire(state)
 }
 
+// WithLock runs f with Python's lock, on a thread that calls without it, and reports whether it could. An exception that f
+// leaves is printed, or raised once the thread runs Python code again.
+func WithLock(f func()) bool {
+	var lock C.halstream_lock
+	if C.halstream_take_lock(&lock) == 0 {
+		return false
+	}
+	f()
+	C.halstream_end_exception()
+	C.halstream_give_lock(&lock)
+	return true
+}
+
 // SlowAt is from how many bytes on giving memory back to the system may take milliseconds, for which Python's lock is
 // released.
 const SlowAt = 4 << 20

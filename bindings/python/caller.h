@@ -44,6 +44,20 @@ void halstream_relock(void *state);
  * lock released again; 1, with the lock held and Python's exception set, if one raised. */
 int halstream_interrupted(void **state);
 
+/* Whether the calling thread holds Python's lock. */
+int halstream_holds_lock(void);
+
+/* For a thread that calls without Python's lock: takes it, so that the thread is inside a call of the extension until
+ * halstream_give_lock. Where the interpreter ends, or there is none, it returns 0 and has taken nothing. */
+typedef struct halstream_lock {
+    int state, released, unlocked;
+} halstream_lock;
+int halstream_take_lock(halstream_lock *lock);
+void halstream_give_lock(const halstream_lock *lock);
+/* Ends the exception of a wait, which no caller takes: an error is printed, and what asks the thread to end is raised
+ * there once it runs Python code again. Called with Python's lock. */
+void halstream_end_exception(void);
+
 /* Returns 0, or 1 with nothing done in a forked child: the threads of the Go
  * runtime exist only in the parent, so entering it would hang. */
 static inline int halstream_enter(void)

@@ -327,7 +327,13 @@ static int known(void)
     return PyThreadState_GetFrame && PyObject_GetAttrString && !halstream_self.released && halstream_self.slot != 0;
 }
 
-uint32_t halstream_site(void) { return halstream_site_of(!halstream_self.direct); }
+int32_t halstream_stacks;
+_Thread_local uint32_t halstream_call_site;
+
+uint32_t halstream_site(void)
+{
+    return halstream_call_site ? halstream_call_site : halstream_site_of(!halstream_self.direct);
+}
 
 /* The sites of single frames, by code and instruction: add_site keeps the code. A site is in one of the PROBES places
  * from its own on, so that a function with many calls does not ask for the lines of all of them again and again. */

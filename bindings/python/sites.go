@@ -57,6 +57,7 @@ func AddLines(r *hal.Runtime, change int32) {
 		r.SetSites(nil)
 	}
 	atomic.StoreInt32((*int32)(unsafe.Pointer(&C.halstream_lines)), asked)
+	atomic.StoreInt32((*int32)(unsafe.Pointer(&C.halstream_stacks)), int32(min(1, wanted.stacks)))
 }
 
 // site returns where the calling thread's program is.

@@ -11,6 +11,11 @@ uint32_t halstream_site(void);
 /* The same; `own` is 1 where the innermost frame is of the package, 0 where it may be the program's. */
 uint32_t halstream_site_of(int own);
 
+/* Not 0: somebody asks for whole stacks. */
+extern int32_t halstream_stacks;
+/* The site of the call in progress, where it was found before the call left Python's lock; 0: none. */
+extern _Thread_local uint32_t halstream_call_site;
+
 /* How many captures ask where the program makes its calls, while nothing asks for whole stacks. */
 extern int32_t halstream_lines;
 /* Reports whether a capture asks. */

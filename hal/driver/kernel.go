@@ -74,6 +74,8 @@ type SimulatedFunction interface {
 	// Accesses returns a letter for each parameter, by what the kernel does to the memory behind
 	// its value: r, w, b for both or for what only a run can tell, and - for nothing.
 	Accesses() string
+	// Places returns where each parameter lies in the bytes of all of them.
+	Places() []int
 }
 
 // Extent is the addresses from Start to before End.

@@ -102,6 +102,15 @@ func (k *kernel) Parameters() []int {
 	return sizes
 }
 
+// Places implements driver.SimulatedFunction.
+func (k *kernel) Places() []int {
+	places := make([]int, 0, len(k.k.Params()))
+	for _, p := range k.k.Params() {
+		places = append(places, p.Offset)
+	}
+	return places
+}
+
 // Accesses implements driver.SimulatedFunction.
 func (k *kernel) Accesses() string {
 	letters := make([]byte, 0, len(k.k.Params()))

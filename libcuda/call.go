@@ -1,0 +1,187 @@
+package libcuda
+
+// #cgo CFLAGS: -std=gnu11 -Wall -fvisibility=hidden
+// #include "entry.h"
+import "C"
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"halstream/hal"
+	"halstream/hal/driver"
+)
+
+// args are the arguments of a call, each as the 64 bits in which it was passed. Bits above the size of an argument have
+// no meaning.
+type args [C.HS_CUDA_ARGUMENTS]uint64
+
+func (a *args) int(i int) int                { return int(int32(a[i])) }
+func (a *args) u32(i int) uint32             { return uint32(a[i]) }
+func (a *args) handle(i int) uintptr         { return uintptr(a[i]) }
+func (a *args) pointer(i int) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&a[i])) }
+func (a *args) text(i int) string            { return C.GoString((*C.char)(a.pointer(i))) }
+
+// pointerAt returns a number of the program's as an address in its memory.
+func pointerAt[T any](address uint64) *T { return (*T)(*(*unsafe.Pointer)(unsafe.Pointer(&address))) }
+
+// in returns the structure or the first of the values that an argument points to; nil where it is NULL.
+func in[T any](a *args, i int) *T { return (*T)(a.pointer(i)) }
+
+// list returns n values that an argument points to.
+func list[T any](a *args, i int, n uint64) []T {
+	if n == 0 || a[i] == 0 {
+		return nil
+	}
+	return unsafe.Slice(in[T](a, i), int(n))
+}
+
+// need refuses arguments that are NULL.
+func (a *args) need(which ...int) error {
+	for _, i := range which {
+		if a[i] == 0 {
+			return refuse(invalidValue, "argument %d is NULL", i+1)
+		}
+	}
+	return nil
+}
+
+// put stores a result where an argument points to, unless that is NULL, which functions that demand one have refused.
+func put[T any](a *args, i int, v T) {
+	if p := in[T](a, i); p != nil {
+		*p = v
+	}
+}
+
+// caller is a thread of the program.
+type caller struct {
+	t         *hal.Thread
+	number    uint32
+	stack     []*context // current contexts, the last one on top
+	perThread bool       // the call in progress is one for which stream 0 is the thread's default stream
+	waiting   *waiting
+}
+
+// callers are the threads by their numbers.
+var callers sync.Map
+
+// callerOf returns the thread with a number, which calls.
+func callerOf(number uint32) *caller {
+	t := process.Load().Thread(number)
+	if known, ok := callers.Load(number); ok && known.(*caller).t == t {
+		return known.(*caller)
+	}
+	c := &caller{t: t, number: number}
+	callers.Store(number, c)
+	return c
+}
+
+// waiting is a wait that goes on once the stack of the call is known.
+type waiting struct {
+	rt   *hal.Runtime
+	p    driver.Point
+	then func() error
+}
+
+// errWaits says that the call goes on in hsCudaGoOn.
+var errWaits = errors.New("waits")
+
+// wait waits for a point, nil for one that is reached, and then returns what then returns.
+func (c *caller) wait(rt *hal.Runtime, p driver.Point, then func() error) error {
+	const slice = 50_000_000
+	if p == nil || p.Wait(0) {
+		return then()
+	}
+	if !rt.Deterministic() && p.Wait(slice) {
+		return then()
+	}
+	c.waiting = &waiting{rt, p, then}
+	return errWaits
+}
+
+// waitHere waits for a point within a call that has more to do.
+func (c *caller) waitHere(p driver.Point) { p.Wait(driver.Forever) }
+
+// roomWait waits for freed memory that pending work uses; where that work waits for the host, for a while only.
+func roomWait(rt *hal.Runtime) func(driver.Point) bool {
+	return func(p driver.Point) bool {
+		const slice = 100_000_000
+		for range 20 {
+			if p.Wait(slice) {
+				return true
+			}
+			if !rt.AwaitsHost() {
+				return p.Wait(driver.Forever)
+			}
+		}
+		return false
+	}
+}
+
+//export hsCudaCall
+func hsCudaCall(number C.uint32_t, which C.int32_t, values *C.uint64_t) C.int {
+	f := library.functions[which]
+	c := callerOf(uint32(number))
+	c.perThread = f.perThread
+	if !initialized.Load() && !f.early {
+		return notInitialized
+	}
+	return C.int(c.ended(f.name, f.call(c, (*args)(unsafe.Pointer(values)))))
+}
+
+//export hsCudaGoOn
+func hsCudaGoOn(number C.uint32_t) C.int {
+	c := callerOf(uint32(number))
+	w := c.waiting
+	c.waiting = nil
+	err := process.Load().Wait(uint32(number), w.rt, w.p)
+	if err == nil {
+		err = w.then()
+	}
+	return C.int(c.ended("a wait", err))
+}
+
+// ended returns the code of a call's error.
+func (c *caller) ended(name string, err error) int {
+	switch {
+	case err == nil:
+		return success
+	case err == errWaits:
+		return C.HS_CUDA_WAITS
+	}
+	code := codeOf(err)
+	if tells(code) {
+		say(fmt.Sprintf("%s: %s: %v", name, errorName(code), err))
+	}
+	return code
+}
+
+// tells reports whether the text of an error with a code is written for the program's author: what has no other way to
+// be known, and is no code that programs ask for.
+func tells(code int) bool {
+	switch code {
+	case noBinary, invalidPTX, notSupported, illegalAddress, misaligned, assertFailed, launchFailed, launchTimeout:
+		return os.Getenv("HALSTREAM_CUDA_QUIET") != "1"
+	}
+	return os.Getenv("HALSTREAM_CUDA_VERBOSE") == "1"
+}
+
+// said are the lines that were written.
+var said sync.Map
+
+// say writes a line to stderr, once.
+func say(text string) {
+	if _, before := said.LoadOrStore(text, true); !before {
+		fmt.Fprintf(os.Stderr, "halstream: %s\n", text)
+	}
+}
+
+// initialized is set by cuInit.
+var initialized atomic.Bool
+
+// inUse returns the runtime.
+func inUse() (*hal.Runtime, error) { return process.Load().Runtime() }

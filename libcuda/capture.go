@@ -1,0 +1,85 @@
+package libcuda
+
+import "halstream/hal"
+
+const lastCaptureMode = 2
+
+var captureFunctions = []function{
+	{name: "cuStreamBeginCapture_v2", version: 10010, twin: ptsz, call: onStream(0, func(c *caller, s *stream, a *args) error {
+		if a.u32(1) > lastCaptureMode {
+			return refuse(invalidValue, "there is no mode %d of a capture", a.u32(1))
+		}
+		return s.BeginCapture(c.t, hal.CaptureMode(a.u32(1)))
+	})},
+	{name: "cuStreamBeginCaptureToGraph", version: 12030, twin: ptsz, call: unsupported(
+		"a capture makes a graph of its own; add that as a child")},
+	{name: "cuStreamEndCapture", version: 10000, twin: ptsz, call: onStream(0, func(c *caller, s *stream, a *args) error {
+		if err := a.need(1); err != nil {
+			return err
+		}
+		put(a, 1, uintptr(0))
+		state, err := s.IsCapturing(c.t)
+		if err == nil && state == hal.NotCapturing {
+			err = refuse(illegalState, "the stream does not capture")
+		}
+		if err != nil {
+			return err
+		}
+		made, err := s.EndCapture(c.t)
+		if err == nil {
+			put(a, 1, newGraph(made, s.x).handle)
+		}
+		return err
+	})},
+	{name: "cuStreamIsCapturing", version: 10000, twin: ptsz, call: onStream(0, func(c *caller, s *stream, a *args) error {
+		state, err := s.IsCapturing(c.t)
+		if err == nil {
+			put(a, 1, int32(state))
+			err = a.need(1)
+		}
+		return err
+	})},
+	{name: "cuStreamGetCaptureInfo", version: 10010, twin: ptsz, call: captureInfo(noStart, noStart)},
+	{name: "cuStreamGetCaptureInfo_v2", version: 11030, twin: ptsz, call: captureInfo(4, 5)},
+	{name: "cuStreamGetCaptureInfo_v3", version: 12030, twin: ptsz, call: captureInfo(4, 6)},
+	{name: "cuStreamUpdateCaptureDependencies", version: 11030, twin: ptsz, call: unsupported(noUpdate)},
+	{name: "cuStreamUpdateCaptureDependencies_v2", version: 12030, twin: ptsz, call: unsupported(noUpdate)},
+	{name: "cuThreadExchangeStreamCaptureMode", version: 10010, call: func(c *caller, a *args) error {
+		if err := a.need(0); err != nil {
+			return err
+		}
+		mode := in[uint32](a, 0)
+		if *mode > lastCaptureMode {
+			return refuse(invalidValue, "there is no mode %d of a capture", *mode)
+		}
+		before, err := c.t.ExchangeCaptureMode(hal.CaptureMode(*mode))
+		if err == nil {
+			*mode = uint32(before)
+		}
+		return err
+	}},
+}
+
+const noUpdate = "a capture keeps the order of its calls; let streams wait for events instead"
+
+// captureInfo returns a function that tells of a capture: its state and its number. The graph of one that has not ended has
+// no handle, nor have its nodes.
+func captureInfo(dependencies, count int) func(c *caller, a *args) error {
+	return onStream(0, func(c *caller, s *stream, a *args) error {
+		state, err := s.IsCapturing(c.t)
+		if err == nil {
+			err = a.need(1)
+		}
+		if err != nil {
+			return err
+		}
+		put(a, 1, int32(state))
+		put(a, 2, s.CaptureID())
+		if count > 0 {
+			put(a, 3, uintptr(0))
+			put(a, dependencies, uintptr(0))
+			put(a, count, uint64(0))
+		}
+		return nil
+	})
+}

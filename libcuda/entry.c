@@ -1,0 +1,70 @@
+/* The one way into the functions of the CUDA driver, and the functions of the program that streams call. */
+#include "entry.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../bindings/calls/calls.h"
+#include "../bindings/threads/threads.h"
+#include "_cgo_export.h"
+
+enum { NOT_INITIALIZED = 3, NOT_PERMITTED = 800, LAUNCH_FAILED = 719 }; /* CUDA_ERROR_... */
+
+/* 1 while the thread runs a function of the program on a stream, which may not call the driver. */
+static _Thread_local int inside;
+
+static int call(int32_t function, uint64_t *arguments, void *here)
+{
+    if (halstream_forked) return NOT_INITIALIZED;
+    if (inside) return NOT_PERMITTED;
+    uint32_t me = halstream_call_begins(here);
+    int code = me == 0 ? NOT_INITIALIZED : hsCudaCall(me, function, arguments);
+    if (code == HS_CUDA_WAITS) {
+        halstream_call_waits();
+        code = hsCudaGoOn(me);
+    }
+    halstream_call_ends();
+    return code;
+}
+
+hs_cuda_entry *halstream_cuda(const char *const *names, void *const *addresses, int32_t count)
+{
+    for (int32_t i = 0; i < count; i++)
+        if (!hsCudaLibrary(i, (char *)names[i], (uintptr_t)addresses[i])) return NULL;
+    return call;
+}
+
+static void run(hs_cuda_call *c, int status)
+{
+    inside++;
+    c->ran = 1;
+    if (c->callback) ((void (*)(uintptr_t, int, void *))c->function)(c->stream, status, (void *)c->argument);
+    else ((void (*)(void *))c->function)((void *)c->argument);
+    inside--;
+}
+
+int hs_cuda_run(void *call, char *text, size_t room)
+{
+    (void)text, (void)room;
+    halstream_function_begins(((hs_cuda_call *)call)->function);
+    run(call, 0);
+    halstream_function_ends();
+    return 0;
+}
+
+/* A callback is called even where its stream has failed; a host function is not. */
+void hs_cuda_release(void *call)
+{
+    hs_cuda_call *c = call;
+    if (c->callback && !c->ran) run(c, LAUNCH_FAILED);
+    free(c);
+}
+
+void hs_cuda_destroy(uintptr_t function, uintptr_t argument)
+{
+    inside++;
+    ((void (*)(void *))function)((void *)argument);
+    inside--;
+}
+
+size_t hs_cuda_shared_of(uintptr_t function, int block) { return ((size_t (*)(int))function)(block); }

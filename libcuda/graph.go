@@ -1,0 +1,413 @@
+package libcuda
+
+// #include "entry.h"
+import "C"
+
+import (
+	"os"
+	"sync"
+
+	"halstream/hal"
+)
+
+// graph is a graph of the program.
+type graph struct {
+	*hal.Graph
+	x      *context // where its nodes run
+	handle uintptr
+	child  bool // of a node, with which it ends
+
+	mu    sync.Mutex
+	nodes map[*hal.Node]*node
+	keeps []*userObject
+}
+
+func newGraph(made *hal.Graph, x *context) *graph {
+	g := &graph{Graph: made, x: x}
+	g.handle = add(g)
+	return g
+}
+
+func graphOf(handle uintptr) (*graph, error) { return find[*graph](handle, invalidValue, "graph") }
+
+// onGraph returns a function for a graph that is its argument i.
+func onGraph(i int, f func(c *caller, g *graph, a *args) error) func(c *caller, a *args) error {
+	return func(c *caller, a *args) error {
+		g, err := graphOf(a.handle(i))
+		if err != nil {
+			return err
+		}
+		return f(c, g, a)
+	}
+}
+
+// node returns what the library keeps of a node of the graph.
+func (g *graph) node(is *hal.Node) *node {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	n := g.nodes[is]
+	if n == nil {
+		n = &node{Node: is, graph: g}
+		n.handle = add(n)
+		if g.nodes == nil {
+			g.nodes = map[*hal.Node]*node{}
+		}
+		g.nodes[is] = n
+	}
+	return n
+}
+
+func (g *graph) close(c *caller) error {
+	g.mu.Lock()
+	for _, n := range g.nodes {
+		if n.inside != nil {
+			remove(n.inside.handle)
+		}
+		remove(n.handle)
+	}
+	keeps := g.keeps
+	g.nodes, g.keeps = nil, nil
+	g.mu.Unlock()
+	remove(g.handle)
+	err := g.Close(c.t)
+	for _, object := range keeps {
+		object.release(1)
+	}
+	return err
+}
+
+// executable is a graph that can be launched.
+type executable struct {
+	*hal.GraphExec
+	x      *context
+	handle uintptr
+	flags  uint64
+	keeps  []*userObject
+}
+
+func executableOf(handle uintptr) (*executable, error) {
+	return find[*executable](handle, invalidValue, "executable graph")
+}
+
+// onExecutable returns a function for an executable graph that is its first argument.
+func onExecutable(f func(c *caller, x *executable, a *args) error) func(c *caller, a *args) error {
+	return func(c *caller, a *args) error {
+		x, err := executableOf(a.handle(0))
+		if err != nil {
+			return err
+		}
+		return f(c, x, a)
+	}
+}
+
+// userObject is something of the program that graphs keep, with a count of who does.
+type userObject struct {
+	handle            uintptr
+	function, address uintptr
+
+	mu   sync.Mutex
+	uses int
+}
+
+func (o *userObject) retain(count int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.uses += count
+}
+
+// release counts users less; after the last one the program's destructor is called.
+func (o *userObject) release(count int) {
+	o.mu.Lock()
+	o.uses -= count
+	last := o.uses <= 0
+	o.mu.Unlock()
+	if last {
+		remove(o.handle)
+		C.hs_cuda_destroy(C.uintptr_t(o.function), C.uintptr_t(o.address))
+	}
+}
+
+func userObjectOf(handle uintptr) (*userObject, error) {
+	return find[*userObject](handle, invalidValue, "user object")
+}
+
+// Flags of an executable.
+const (
+	autoFree        = 1
+	uploadFirst     = 2
+	deviceLaunch    = 4
+	nodePriority    = 8
+	executableFlags = autoFree | uploadFirst | nodePriority
+	moveReferences  = 1
+)
+
+// instantiateParameters is CUDA_GRAPH_INSTANTIATE_PARAMS.
+type instantiateParameters struct {
+	flags  uint64
+	upload uintptr
+	failed uintptr
+	result int32
+}
+
+func (c *caller) instantiate(g *graph, flags uint64) (*executable, error) {
+	if flags&^uint64(executableFlags) != 0 {
+		if flags&deviceLaunch != 0 {
+			return nil, refuse(notSupported, "kernels do not launch graphs here")
+		}
+		return nil, refuse(invalidValue, "an executable graph has no flags %#x", flags)
+	}
+	made, err := g.InstantiateWith(c.t, hal.ExecOptions{AutoFree: flags&autoFree != 0})
+	if err != nil {
+		return nil, err
+	}
+	x := &executable{GraphExec: made, x: g.x, flags: flags, keeps: append([]*userObject{}, g.keeps...)}
+	for _, object := range x.keeps {
+		object.retain(1)
+	}
+	x.handle = add(x)
+	return x, nil
+}
+
+var graphFunctions = []function{
+	{name: "cuGraphCreate", version: 10000, call: func(c *caller, a *args) error {
+		x, err := c.context()
+		if err == nil {
+			err = a.need(0)
+		}
+		if err == nil && a.u32(1) != 0 {
+			err = refuse(invalidValue, "a graph has no flags")
+		}
+		if err != nil {
+			return err
+		}
+		made, err := x.dev.Runtime().NewGraph(c.t)
+		if err == nil {
+			put(a, 0, newGraph(made, x).handle)
+		}
+		return err
+	}},
+	{name: "cuGraphDestroy", version: 10000, call: onGraph(0, func(c *caller, g *graph, _ *args) error {
+		if g.child {
+			return refuse(invalidValue, "the graph of a node ends with it")
+		}
+		return g.close(c)
+	})},
+	{name: "cuGraphClone", version: 10000, call: onGraph(1, func(c *caller, g *graph, a *args) error {
+		if err := a.need(0); err != nil {
+			return err
+		}
+		made, err := g.Clone(c.t)
+		if err != nil {
+			return err
+		}
+		clone := newGraph(made, g.x)
+		clone.keeps = append([]*userObject{}, g.keeps...)
+		for _, object := range clone.keeps {
+			object.retain(1)
+		}
+		copied := made.Nodes()
+		for i, n := range g.Nodes() {
+			clone.node(copied[i]).takes(g.node(n))
+		}
+		put(a, 0, clone.handle)
+		return nil
+	})},
+	{name: "cuGraphInstantiate_v2", version: 11000, call: onGraph(1, func(c *caller, g *graph, a *args) error {
+		x, err := c.instantiate(g, 0)
+		if err == nil {
+			put(a, 0, x.handle)
+		}
+		put(a, 2, uintptr(0))
+		return err
+	})},
+	{name: "cuGraphInstantiateWithFlags", version: 11040, also: "cuGraphInstantiate", call: onGraph(1, func(c *caller, g *graph, a *args) error {
+		if err := a.need(0); err != nil {
+			return err
+		}
+		x, err := c.instantiate(g, a[2]&^uploadFirst)
+		if err == nil {
+			put(a, 0, x.handle)
+		}
+		return err
+	})},
+	{name: "cuGraphInstantiateWithParams", version: 12000, twin: ptsz, call: onGraph(1, func(c *caller, g *graph, a *args) error {
+		if err := a.need(0, 2); err != nil {
+			return err
+		}
+		p := in[instantiateParameters](a, 2)
+		x, err := c.instantiate(g, p.flags)
+		p.failed, p.result = 0, truth(err != nil)
+		if err != nil {
+			return err
+		}
+		put(a, 0, x.handle)
+		if p.flags&uploadFirst == 0 {
+			return nil
+		}
+		s, err := c.stream(p.upload)
+		if err != nil {
+			return err
+		}
+		return x.Upload(c.t, s.Stream)
+	})},
+	{name: "cuGraphExecDestroy", version: 10000, call: onExecutable(func(c *caller, x *executable, _ *args) error {
+		remove(x.handle)
+		err := x.Close(c.t)
+		for _, object := range x.keeps {
+			object.release(1)
+		}
+		return err
+	})},
+	{name: "cuGraphExecGetFlags", version: 12000, call: onExecutable(func(_ *caller, x *executable, a *args) error {
+		put(a, 1, x.flags)
+		return a.need(1)
+	})},
+	{name: "cuGraphLaunch", version: 10000, twin: ptsz, call: onExecutable(func(c *caller, x *executable, a *args) error {
+		s, err := c.stream(a.handle(1))
+		if err != nil {
+			return err
+		}
+		return x.Launch(c.t, s.Stream)
+	})},
+	{name: "cuGraphUpload", version: 11010, twin: ptsz, call: onExecutable(func(c *caller, x *executable, a *args) error {
+		s, err := c.stream(a.handle(1))
+		if err != nil {
+			return err
+		}
+		return x.Upload(c.t, s.Stream)
+	})},
+	{name: "cuGraphExecUpdate", version: 10020, call: onExecutable(func(c *caller, x *executable, a *args) error {
+		result, err := c.update(x, a)
+		put(a, 2, uintptr(0))
+		put(a, 3, result)
+		return err
+	})},
+	{name: "cuGraphExecUpdate_v2", version: 12000, call: onExecutable(func(c *caller, x *executable, a *args) error {
+		result, err := c.update(x, a)
+		put(a, 2, updateResult{result: result})
+		return err
+	})},
+	{name: "cuGraphDebugDotPrint", version: 11030, call: onGraph(0, func(_ *caller, g *graph, a *args) error {
+		if err := a.need(1); err != nil {
+			return err
+		}
+		if err := os.WriteFile(a.text(1), []byte(g.DOT(nil, a.u32(2) != 0)), 0o666); err != nil {
+			return refuse(304, "%v", err)
+		}
+		return nil
+	})},
+	{name: "cuGraphGetId", version: 13010, call: onGraph(0, func(_ *caller, g *graph, a *args) error {
+		put(a, 1, uint32(g.handle>>4))
+		return a.need(1)
+	})},
+	{name: "cuUserObjectCreate", version: 11030, call: func(_ *caller, a *args) error {
+		if err := a.need(0, 2); err != nil {
+			return err
+		}
+		if a.u32(3) == 0 || a.u32(4) != 1 {
+			return refuse(invalidValue, "an object has 1 user or more, and the flag 1")
+		}
+		o := &userObject{function: a.handle(2), address: a.handle(1), uses: int(a.u32(3))}
+		o.handle = add(o)
+		put(a, 0, o.handle)
+		return nil
+	}},
+	{name: "cuUserObjectRetain", version: 11030, call: func(_ *caller, a *args) error {
+		o, err := userObjectOf(a.handle(0))
+		if err == nil {
+			o.retain(a.int(1))
+		}
+		return err
+	}},
+	{name: "cuUserObjectRelease", version: 11030, call: func(_ *caller, a *args) error {
+		o, err := userObjectOf(a.handle(0))
+		if err == nil {
+			o.release(a.int(1))
+		}
+		return err
+	}},
+	{name: "cuGraphRetainUserObject", version: 11030, call: onGraph(0, func(_ *caller, g *graph, a *args) error {
+		o, err := userObjectOf(a.handle(1))
+		if err != nil {
+			return err
+		}
+		if a.u32(3)&moveReferences == 0 {
+			o.retain(a.int(2))
+		}
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		for range a.int(2) {
+			g.keeps = append(g.keeps, o)
+		}
+		return nil
+	})},
+	{name: "cuGraphReleaseUserObject", version: 11030, call: onGraph(0, func(_ *caller, g *graph, a *args) error {
+		o, err := userObjectOf(a.handle(1))
+		if err != nil {
+			return err
+		}
+		left := a.int(2)
+		g.mu.Lock()
+		kept := g.keeps[:0:0]
+		for _, one := range g.keeps {
+			if one == o && left > 0 {
+				left--
+				continue
+			}
+			kept = append(kept, one)
+		}
+		g.keeps = kept
+		g.mu.Unlock()
+		o.release(a.int(2) - left)
+		return nil
+	})},
+	{name: "cuDeviceGraphMemTrim", version: 11040, call: onDevice(0, func(d *hal.Device, _ *args) error {
+		d.TrimPool(0)
+		return nil
+	})},
+	{name: "cuDeviceGetGraphMemAttribute", version: 11040, call: onDevice(0, func(d *hal.Device, a *args) error {
+		stats := d.PoolStats()
+		values := []uint64{stats.Used, stats.UsedPeak, stats.Reserved, stats.ReservedPeak}
+		if a.u32(1) >= uint32(len(values)) {
+			return refuse(invalidValue, "there is no attribute %d of the memory of graphs", a.u32(1))
+		}
+		put(a, 2, values[a.u32(1)])
+		return a.need(2)
+	})},
+	{name: "cuDeviceSetGraphMemAttribute", version: 11040, call: onDevice(0, func(d *hal.Device, a *args) error {
+		d.ResetPoolPeaks(a.u32(1) == 1, a.u32(1) == 3)
+		return nil
+	})},
+}
+
+// updateResult is CUgraphExecUpdateResultInfo.
+type updateResult struct {
+	result           int32
+	_                int32
+	failed, replaced uintptr
+}
+
+// Results of updates.
+const (
+	updateDone            = 0
+	updateFailed          = 1
+	updateTopologyChanged = 2
+)
+
+func (c *caller) update(x *executable, a *args) (int32, error) {
+	g, err := graphOf(a.handle(1))
+	if err == nil {
+		err = a.need(2)
+	}
+	if err != nil {
+		return updateFailed, err
+	}
+	if err := x.Update(c.t, g.Graph); err != nil {
+		result := int32(updateFailed)
+		if g.Size() != x.Nodes() {
+			result = updateTopologyChanged
+		}
+		return result, refuse(graphUpdateFailed, "%v", err)
+	}
+	return updateDone, nil
+}

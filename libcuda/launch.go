@@ -1,0 +1,205 @@
+package libcuda
+
+import (
+	"encoding/binary"
+	"unsafe"
+
+	"halstream/hal"
+	"halstream/hal/driver"
+)
+
+// launch is a launch of a kernel, with its arguments as package hal takes them.
+type launch struct {
+	k             *kernel
+	spec          hal.LaunchSpec
+	reads, writes []hal.Range
+}
+
+// Marks in the list of a launch's other form of arguments. Source: CUDA driver API, CU_LAUNCH_PARAM_*.
+const (
+	packedPointer = 1
+	packedSize    = 2
+)
+
+// arguments copies the arguments of a kernel: params is an array of addresses, one for each, and extra the other form, one
+// place with all of them.
+func (l *launch) arguments(params, extra uint64) error {
+	sizes, known := l.k.f.Parameters()
+	if !known {
+		return refuse(notSupported, "the parameters of %s are not known", l.k.name)
+	}
+	places := l.k.f.Places()
+	var from func(i int) (address uint64, err error)
+	switch {
+	case len(sizes) == 0:
+	case params != 0:
+		from = func(i int) (uint64, error) { return *pointerAt[uint64](params + 8*uint64(i)), nil }
+	case extra != 0:
+		var packed, size uint64
+		for at := extra; *pointerAt[uint64](at) != 0; at += 16 {
+			value := *pointerAt[uint64](at + 8)
+			switch *pointerAt[uint64](at) {
+			case packedPointer:
+				packed = value
+			case packedSize:
+				size = *pointerAt[uint64](value)
+			}
+		}
+		from = func(i int) (uint64, error) {
+			if uint64(places[i]+sizes[i]) > size {
+				return 0, refuse(invalidValue, "%d bytes of arguments are fewer than %s takes", size, l.k.name)
+			}
+			return packed + uint64(places[i]), nil
+		}
+	default:
+		return refuse(invalidValue, "%s takes %d arguments, and none are given", l.k.name, len(sizes))
+	}
+	letters := l.k.f.Accesses()
+	for i, size := range sizes {
+		address, err := from(i)
+		if err == nil && address == 0 {
+			err = refuse(invalidValue, "argument %d of %s is NULL", i+1, l.k.name)
+		}
+		if err != nil {
+			return err
+		}
+		cells := make([]byte, driver.Cells(size)*driver.Cell)
+		copy(cells, unsafe.Slice(pointerAt[byte](address), size))
+		l.spec.Args = append(l.spec.Args, cells...)
+		if letters[i] != '-' {
+			l.accesses(cells[:size], letters[i])
+		}
+	}
+	return nil
+}
+
+// accesses notes the memory to which an argument has addresses.
+func (l *launch) accesses(value []byte, letter byte) {
+	for ; len(value) >= 8; value = value[8:] {
+		kind, start, size, err := lookup(binary.LittleEndian.Uint64(value))
+		if err != nil || kind == hal.Pageable {
+			continue
+		}
+		r := hal.Range{Start: start, Size: size}
+		if letter != 'w' {
+			l.reads = append(l.reads, r)
+		}
+		if letter != 'r' {
+			l.writes = append(l.writes, r)
+		}
+	}
+}
+
+// check refuses what the driver refuses beside package hal.
+func (l *launch) check() error {
+	dynamic, err := l.k.attribute(functionDynamic)
+	if err != nil {
+		return err
+	}
+	if int(l.spec.Shared) > dynamic {
+		return refuse(invalidValue, "%s is launched with %d bytes of dynamic shared memory, and may have %d; allow more with "+
+			"cuFuncSetAttribute", l.k.name, l.spec.Shared, dynamic)
+	}
+	if !l.spec.Cooperative {
+		return nil
+	}
+	processors, err := attribute(l.k.module.x.dev, 16)
+	if err != nil {
+		return err
+	}
+	b, g := l.spec.Block, l.spec.Grid
+	threads, blocks := int(b[0])*int(b[1])*int(b[2]), int(g[0])*int(g[1])*int(g[2])
+	if most := l.k.residents(threads, uint64(l.spec.Shared)) * processors; blocks > most {
+		return refuse(cooperativeTooLarge, "%d blocks of %s cannot be there at once; %d can", blocks, l.k.name, most)
+	}
+	return nil
+}
+
+// enqueue enqueues the launch on a stream.
+func (l *launch) enqueue(c *caller, s *hal.Stream) error {
+	return s.Launch(c.t, l.k.f, l.spec, l.reads, l.writes)
+}
+
+// newLaunch returns a launch of the kernel with a handle, in a context.
+func (c *caller) newLaunch(handle uintptr, x *context, spec hal.LaunchSpec, params, extra uint64) (*launch, error) {
+	k, err := kernelOf(handle)
+	if err != nil {
+		return nil, err
+	}
+	if k, err = k.in(c, x); err != nil {
+		return nil, err
+	}
+	l := &launch{k: k, spec: spec}
+	if err := l.check(); err != nil {
+		return nil, err
+	}
+	return l, l.arguments(params, extra)
+}
+
+// Attributes of a launch. Source: CUDA driver API, CUlaunchAttributeID.
+const (
+	launchCooperative = 2
+	launchCluster     = 4
+)
+
+// launchAttribute is CUlaunchAttribute.
+type launchAttribute struct {
+	number int32
+	_      int32
+	value  [16]uint32
+}
+
+// launchConfig is CUlaunchConfig.
+type launchConfig struct {
+	grid, block [3]uint32
+	shared      uint32
+	stream      uintptr
+	attributes  uint64
+	count       uint32
+}
+
+func launchKernel(cooperative bool) func(c *caller, a *args) error {
+	return onStream(8, func(c *caller, s *stream, a *args) error {
+		spec := hal.LaunchSpec{Grid: [3]uint32{a.u32(1), a.u32(2), a.u32(3)}, Block: [3]uint32{a.u32(4), a.u32(5), a.u32(6)},
+			Shared: a.u32(7), Cooperative: cooperative}
+		extra := a[10]
+		if cooperative {
+			extra = 0
+		}
+		l, err := c.newLaunch(a.handle(0), s.x, spec, a[9], extra)
+		if err != nil {
+			return err
+		}
+		return l.enqueue(c, s.Stream)
+	})
+}
+
+var launchFunctions = []function{
+	{name: "cuLaunchKernel", version: 4000, twin: ptsz, call: launchKernel(false)},
+	{name: "cuLaunchCooperativeKernel", version: 9000, twin: ptsz, call: launchKernel(true)},
+	{name: "cuLaunchKernelEx", version: 11060, twin: ptsz, call: func(c *caller, a *args) error {
+		if err := a.need(0); err != nil {
+			return err
+		}
+		config := in[launchConfig](a, 0)
+		s, err := c.stream(config.stream)
+		if err != nil {
+			return err
+		}
+		spec := hal.LaunchSpec{Grid: config.grid, Block: config.block, Shared: config.shared}
+		values := args{config.attributes}
+		for _, one := range list[launchAttribute](&values, 0, uint64(config.count)) {
+			switch one.number {
+			case launchCooperative:
+				spec.Cooperative = one.value[0] != 0
+			case launchCluster:
+				spec.Cluster = [3]uint32(one.value[:3])
+			}
+		}
+		l, err := c.newLaunch(a.handle(1), s.x, spec, a[2], a[3])
+		if err != nil {
+			return err
+		}
+		return l.enqueue(c, s.Stream)
+	}},
+}

@@ -1,0 +1,119 @@
+package libcuda
+
+// #include <stdlib.h>
+import "C"
+
+import (
+	"regexp"
+	"strings"
+	"unsafe"
+)
+
+// linker puts programs of PTX together. What it gives is PTX, which every function that loads a program takes.
+type linker struct {
+	handle  uintptr
+	options jitOptions
+	texts   []string
+	result  *C.char
+}
+
+func linkerOf(handle uintptr) (*linker, error) { return find[*linker](handle, invalidHandle, "linker") }
+
+// onLinker returns a function for a linker that is its first argument.
+func onLinker(f func(l *linker, a *args) error) func(c *caller, a *args) error {
+	return func(_ *caller, a *args) error {
+		l, err := linkerOf(a.handle(0))
+		if err != nil {
+			return err
+		}
+		return f(l, a)
+	}
+}
+
+// Kinds of input. Source: CUDA driver API, CUjitInputType.
+const (
+	inputObject  = 3
+	inputLibrary = 4
+	inputNVVM    = 5
+)
+
+var linkFunctions = []function{
+	{name: "cuLinkCreate_v2", version: 6050, call: func(_ *caller, a *args) error {
+		if err := a.need(3); err != nil {
+			return err
+		}
+		l := &linker{options: optionsOf(a, 0, 1, 2)}
+		l.handle = add(l)
+		put(a, 3, l.handle)
+		return nil
+	}},
+	{name: "cuLinkAddData_v2", version: 6050, call: onLinker(func(l *linker, a *args) error {
+		if err := a.need(2); err != nil {
+			return err
+		}
+		image := append(append([]byte{}, list[byte](a, 2, a[3])...), make([]byte, 8)...)
+		return l.add(a.int(1), func() (string, error) { return programAt(unsafe.Pointer(&image[0])) })
+	})},
+	{name: "cuLinkAddFile_v2", version: 6050, call: onLinker(func(l *linker, a *args) error {
+		if err := a.need(2); err != nil {
+			return err
+		}
+		return l.add(a.int(1), func() (string, error) { return programOfFile(a.text(2)) })
+	})},
+	{name: "cuLinkComplete", version: 5050, call: onLinker(func(l *linker, a *args) error {
+		if err := a.need(1); err != nil {
+			return err
+		}
+		text := linked(l.texts)
+		_, err := kernelNames(text)
+		if err := l.options.ended(err); err != nil {
+			return err
+		}
+		C.free(unsafe.Pointer(l.result))
+		l.result = C.CString(text)
+		put(a, 1, l.result)
+		put(a, 2, uint64(len(text)+1))
+		return nil
+	})},
+	{name: "cuLinkDestroy", version: 5050, call: onLinker(func(l *linker, a *args) error {
+		C.free(unsafe.Pointer(l.result))
+		remove(l.handle)
+		return nil
+	})},
+}
+
+// add adds a program, which is of a kind.
+func (l *linker) add(kind int, program func() (string, error)) error {
+	switch kind {
+	case inputObject, inputLibrary:
+		return l.options.ended(refuse(noBinary, "object files and libraries are machine code; link PTX"))
+	case inputNVVM:
+		return l.options.ended(refuse(notSupported, "NVVM IR is not compiled here; give PTX"))
+	}
+	text, err := program()
+	if err == nil {
+		l.texts = append(l.texts, text)
+	}
+	return l.options.ended(err)
+}
+
+var (
+	header   = regexp.MustCompile(`(?m)^\s*\.(version|target|address_size)\b[^\n]*\n`)
+	declared = regexp.MustCompile(`(?m)^\s*\.extern\s+\.(?:global|const)[^;]*;\s*$`)
+)
+
+// linked puts texts of PTX together: the first one has the version and the target.
+func linked(texts []string) string {
+	var all strings.Builder
+	for i, text := range texts {
+		if i > 0 {
+			text = header.ReplaceAllString(text, "")
+		}
+		if len(texts) > 1 {
+			text = declared.ReplaceAllString(text, "")
+		}
+		all.WriteString(text)
+		all.WriteString("\n")
+	}
+	return all.String()
+}

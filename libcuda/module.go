@@ -1,0 +1,357 @@
+package libcuda
+
+import (
+	"os"
+	"sync"
+	"unsafe"
+
+	"halstream/hal"
+	"halstream/ptx"
+)
+
+// module is a program that is loaded in a context.
+type module struct {
+	*hal.Module
+	x      *context
+	handle uintptr
+	text   string
+	of_    *programLibrary // whose program it is, nil for one that the program loaded itself
+
+	mu      sync.Mutex
+	kernels map[string]*kernel
+}
+
+func (m *module) of() *context        { return m.x }
+func (m *module) end(c *caller) error { return m.unload(c) }
+
+func (m *module) unload(c *caller) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, k := range m.kernels {
+		remove(k.handle)
+	}
+	m.kernels = nil
+	remove(m.handle)
+	return m.Close(c.t)
+}
+
+// kernel returns a function of the module by its name.
+func (m *module) kernel(name string) (*kernel, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if k := m.kernels[name]; k != nil {
+		return k, nil
+	}
+	f, err := m.Function(name)
+	if err != nil {
+		return nil, err
+	}
+	k := &kernel{name: name, module: m, f: f, settings: m.of_.settings(name)}
+	k.handle = add(k)
+	if m.kernels == nil {
+		m.kernels = map[string]*kernel{}
+	}
+	m.kernels[name] = k
+	return k, nil
+}
+
+func moduleOf(handle uintptr) (*module, error) {
+	return find[*module](handle, invalidHandle, "module")
+}
+
+// onModule returns a function for a module that is its argument i.
+func onModule(i int, f func(c *caller, m *module, a *args) error) func(c *caller, a *args) error {
+	return func(c *caller, a *args) error {
+		m, err := moduleOf(a.handle(i))
+		if err != nil {
+			return err
+		}
+		return f(c, m, a)
+	}
+}
+
+// programLibrary is a program that is loaded on each device that uses it.
+type programLibrary struct {
+	handle uintptr
+	text   string
+
+	mu      sync.Mutex
+	modules map[*context]*module
+	kernels map[string]*kernel
+}
+
+func libraryOf(handle uintptr) (*programLibrary, error) {
+	return find[*programLibrary](handle, invalidHandle, "library")
+}
+
+// onLibrary returns a function for a library that is its argument i.
+func onLibrary(i int, f func(c *caller, l *programLibrary, a *args) error) func(c *caller, a *args) error {
+	return func(c *caller, a *args) error {
+		l, err := libraryOf(a.handle(i))
+		if err != nil {
+			return err
+		}
+		return f(c, l, a)
+	}
+}
+
+// in returns the library's module in a context.
+func (l *programLibrary) in(c *caller, x *context) (*module, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if m := l.modules[x]; m != nil {
+		return m, nil
+	}
+	loaded, err := c.load(x.dev, l.text)
+	if err != nil {
+		return nil, err
+	}
+	m := &module{Module: loaded, x: x, text: l.text, of_: l}
+	m.handle = add(m)
+	if l.modules == nil {
+		l.modules = map[*context]*module{}
+	}
+	l.modules[x] = m
+	return m, nil
+}
+
+// settings are what the program has set for a kernel of a library on all devices.
+func (l *programLibrary) settings(name string) *settings {
+	if l == nil {
+		return &settings{}
+	}
+	if k := l.kernels[name]; k != nil {
+		return k.settings
+	}
+	return &settings{}
+}
+
+// kernelNames returns the kernels of a program.
+func kernelNames(text string) ([]string, error) {
+	m, err := ptx.Parse(text)
+	if err != nil {
+		return nil, refuse(invalidPTX, "%v", err)
+	}
+	return m.Kernels(), nil
+}
+
+func (c *caller) loadModule(a *args, text string, err error, options jitOptions) error {
+	if err == nil {
+		err = a.need(0)
+	}
+	if err != nil {
+		return options.ended(err)
+	}
+	x, err := c.context()
+	if err != nil {
+		return err
+	}
+	loaded, err := c.load(x.dev, text)
+	if options.ended(err) != nil {
+		return err
+	}
+	m := &module{Module: loaded, x: x, text: text}
+	m.handle = add(m)
+	put(a, 0, m.handle)
+	return nil
+}
+
+// programOfFile returns the PTX of a file.
+func programOfFile(path string) (string, error) {
+	image, err := os.ReadFile(path)
+	if err != nil {
+		return "", refuse(301, "%v", err)
+	}
+	image = append(image, make([]byte, 8)...)
+	return programAt(unsafe.Pointer(&image[0]))
+}
+
+var moduleFunctions = []function{
+	{name: "cuModuleLoad", version: 2000, call: func(c *caller, a *args) error {
+		if err := a.need(1); err != nil {
+			return err
+		}
+		text, err := programOfFile(a.text(1))
+		return c.loadModule(a, text, err, jitOptions{})
+	}},
+	{name: "cuModuleLoadData", version: 2000, call: func(c *caller, a *args) error {
+		text, err := programAt(a.pointer(1))
+		return c.loadModule(a, text, err, jitOptions{})
+	}},
+	{name: "cuModuleLoadDataEx", version: 2010, call: func(c *caller, a *args) error {
+		text, err := programAt(a.pointer(1))
+		return c.loadModule(a, text, err, optionsOf(a, 2, 3, 4))
+	}},
+	{name: "cuModuleLoadFatBinary", version: 2000, call: func(c *caller, a *args) error {
+		text, err := programAt(a.pointer(1))
+		return c.loadModule(a, text, err, jitOptions{})
+	}},
+	{name: "cuModuleUnload", version: 2000, call: onModule(0, func(c *caller, m *module, _ *args) error { return m.unload(c) })},
+	{name: "cuModuleGetFunction", version: 2000, call: onModule(1, func(_ *caller, m *module, a *args) error {
+		if err := a.need(0, 2); err != nil {
+			return err
+		}
+		k, err := m.kernel(a.text(2))
+		if err == nil {
+			put(a, 0, k.handle)
+		}
+		return err
+	})},
+	{name: "cuModuleGetFunctionCount", version: 12040, call: onModule(1, func(_ *caller, m *module, a *args) error {
+		names, err := kernelNames(m.text)
+		put(a, 0, uint32(len(names)))
+		return err
+	})},
+	{name: "cuModuleEnumerateFunctions", version: 12040, call: onModule(2, func(_ *caller, m *module, a *args) error {
+		names, err := kernelNames(m.text)
+		for i := range list[uintptr](a, 0, min(uint64(a.u32(1)), uint64(len(names)))) {
+			k, err := m.kernel(names[i])
+			if err != nil {
+				return err
+			}
+			list[uintptr](a, 0, uint64(a.u32(1)))[i] = k.handle
+		}
+		return err
+	})},
+	{name: "cuModuleGetGlobal_v2", version: 3020, call: onModule(2, func(c *caller, m *module, a *args) error {
+		return m.global(c, a, 3)
+	})},
+	{name: "cuModuleGetLoadingMode", version: 11070, call: func(_ *caller, a *args) error {
+		put(a, 0, int32(1)) // a program is compiled when it is loaded
+		return a.need(0)
+	}},
+	{name: "cuLibraryLoadData", version: 12000, call: func(_ *caller, a *args) error {
+		text, err := programAt(a.pointer(1))
+		return loadLibrary(a, text, err)
+	}},
+	{name: "cuLibraryLoadFromFile", version: 12000, call: func(_ *caller, a *args) error {
+		if err := a.need(1); err != nil {
+			return err
+		}
+		text, err := programOfFile(a.text(1))
+		return loadLibrary(a, text, err)
+	}},
+	{name: "cuLibraryUnload", version: 12000, call: onLibrary(0, func(c *caller, l *programLibrary, _ *args) error {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		for _, m := range l.modules {
+			if err := m.unload(c); err != nil {
+				return err
+			}
+		}
+		for _, k := range l.kernels {
+			remove(k.handle)
+		}
+		remove(l.handle)
+		return nil
+	})},
+	{name: "cuLibraryGetKernel", version: 12000, call: onLibrary(1, func(_ *caller, l *programLibrary, a *args) error {
+		if err := a.need(0, 2); err != nil {
+			return err
+		}
+		k, err := l.kernel(a.text(2))
+		if err == nil {
+			put(a, 0, k.handle)
+		}
+		return err
+	})},
+	{name: "cuLibraryGetKernelCount", version: 12040, call: onLibrary(1, func(_ *caller, l *programLibrary, a *args) error {
+		names, err := kernelNames(l.text)
+		put(a, 0, uint32(len(names)))
+		return err
+	})},
+	{name: "cuLibraryEnumerateKernels", version: 12040, call: onLibrary(2, func(_ *caller, l *programLibrary, a *args) error {
+		names, err := kernelNames(l.text)
+		for i := range list[uintptr](a, 0, min(uint64(a.u32(1)), uint64(len(names)))) {
+			k, err := l.kernel(names[i])
+			if err != nil {
+				return err
+			}
+			list[uintptr](a, 0, uint64(a.u32(1)))[i] = k.handle
+		}
+		return err
+	})},
+	{name: "cuLibraryGetModule", version: 12000, call: onLibrary(1, func(c *caller, l *programLibrary, a *args) error {
+		x, err := c.context()
+		if err != nil {
+			return err
+		}
+		m, err := l.in(c, x)
+		if err == nil {
+			put(a, 0, m.handle)
+		}
+		return err
+	})},
+	{name: "cuLibraryGetGlobal", version: 12000, call: onLibrary(2, func(c *caller, l *programLibrary, a *args) error {
+		x, err := c.context()
+		if err != nil {
+			return err
+		}
+		m, err := l.in(c, x)
+		if err != nil {
+			return err
+		}
+		return m.global(c, a, 3)
+	})},
+	{name: "cuLibraryGetManaged", version: 12000, call: func(c *caller, a *args) error {
+		return refuse(notFound, "a program of PTX has no managed variables here")
+	}},
+	{name: "cuLibraryGetUnifiedFunction", version: 12000, call: func(c *caller, a *args) error {
+		return refuse(notFound, "functions have no address that all devices share")
+	}},
+}
+
+// global gives the memory of a variable, whose name is an argument.
+func (m *module) global(c *caller, a *args, name int) error {
+	if err := a.need(name); err != nil {
+		return err
+	}
+	r, err := m.Global(c.t, a.text(name))
+	if err == nil {
+		put(a, 0, r.Start)
+		put(a, 1, r.Size)
+	}
+	return err
+}
+
+// kernel returns a kernel of the library by its name.
+func (l *programLibrary) kernel(name string) (*kernel, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if k := l.kernels[name]; k != nil {
+		return k, nil
+	}
+	names, err := kernelNames(l.text)
+	if err != nil {
+		return nil, err
+	}
+	for _, one := range names {
+		if one == name {
+			k := &kernel{name: name, library: l, settings: &settings{}}
+			k.handle = add(k)
+			if l.kernels == nil {
+				l.kernels = map[string]*kernel{}
+			}
+			l.kernels[name] = k
+			return k, nil
+		}
+	}
+	return nil, refuse(notFound, "the library has no kernel %s", name)
+}
+
+func loadLibrary(a *args, text string, err error) error {
+	options := optionsOf(a, 4, 2, 3)
+	if err == nil {
+		_, err = kernelNames(text)
+	}
+	if options.ended(err) != nil {
+		return err
+	}
+	if err := a.need(0); err != nil {
+		return err
+	}
+	l := &programLibrary{text: text}
+	l.handle = add(l)
+	put(a, 0, l.handle)
+	return nil
+}

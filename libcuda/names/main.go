@@ -1,0 +1,15 @@
+// Command names writes the list of the driver's functions for the library that programs load.
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"halstream/libcuda"
+)
+
+func main() {
+	for i, name := range libcuda.Names() {
+		fmt.Fprintf(os.Stdout, "FUNCTION(%d, %s)\n", i, name)
+	}
+}

@@ -1,0 +1,680 @@
+package libcuda
+
+// #include <stdlib.h>
+// #include "entry.h"
+import "C"
+
+import (
+	"unsafe"
+
+	"halstream/hal"
+)
+
+// node is a node of a graph, with what the program has said that it does.
+type node struct {
+	*hal.Node
+	graph  *graph
+	handle uintptr
+	inside *graph // of a node that is a graph
+
+	kernel *kernelParameters
+	copies *copy3D
+	fills  *fillParameters
+	calls  *hostParameters
+	memory *allocParameters
+	frees  uint64
+}
+
+// takes gives a node of a clone what is known of the node that it was made of.
+func (n *node) takes(of *node) {
+	n.kernel, n.copies, n.fills, n.calls, n.memory, n.frees = of.kernel, of.copies, of.fills, of.calls, of.memory, of.frees
+}
+
+func nodeOf(handle uintptr) (*node, error) { return find[*node](handle, invalidValue, "node") }
+
+// onNode returns a function for a node that is its argument i.
+func onNode(i int, f func(c *caller, n *node, a *args) error) func(c *caller, a *args) error {
+	return func(c *caller, a *args) error {
+		n, err := nodeOf(a.handle(i))
+		if err != nil {
+			return err
+		}
+		return f(c, n, a)
+	}
+}
+
+// Kinds of nodes. Source: CUDA driver API, CUgraphNodeType.
+const (
+	kernelNode = 0
+	copyNode   = 1
+	fillNode   = 2
+	hostNode   = 3
+	graphNode  = 4
+	emptyNode  = 5
+	waitNode   = 6
+	recordNode = 7
+	allocNode  = 10
+	freeNode   = 11
+)
+
+var nodeKinds = map[hal.OperationKind]int32{
+	hal.OpKernel: kernelNode, hal.OpLaunch: kernelNode, hal.OpCopy: copyNode, hal.OpFill: fillNode, hal.OpNative: hostNode,
+	hal.OpGraph: graphNode, hal.OpEmpty: emptyNode, hal.OpWait: waitNode, hal.OpRecord: recordNode, hal.OpAllocate: allocNode,
+	hal.OpFree: freeNode,
+}
+
+func (n *node) kind() int32 {
+	switch {
+	case n.fills != nil:
+		return fillNode
+	case n.Child() != nil:
+		return graphNode
+	}
+	if kind, known := nodeKinds[n.Kind()]; known {
+		return kind
+	}
+	return emptyNode
+}
+
+// kernelParameters is CUDA_KERNEL_NODE_PARAMS; programs of before CUDA 12 have not the last two members.
+type kernelParameters struct {
+	function      uintptr
+	grid, block   [3]uint32
+	shared        uint32
+	params, extra uint64
+}
+
+type newKernelParameters struct {
+	kernelParameters
+	kernel, context uintptr
+}
+
+// fillParameters is CUDA_MEMSET_NODE_PARAMS.
+type fillParameters struct {
+	dst, pitch  uint64
+	value, size uint32
+	width, rows uint64
+}
+
+// hostParameters is CUDA_HOST_NODE_PARAMS.
+type hostParameters struct{ function, argument uintptr }
+
+// allocParameters is CUDA_MEM_ALLOC_NODE_PARAMS.
+type allocParameters struct {
+	properties struct {
+		poolProperties
+		_ [56]byte
+	}
+	access  uintptr
+	count   uint64
+	size    uint64
+	address uint64
+}
+
+// keptArguments copies the arguments of a launch into memory that stays for as long as the process, as the program may ask
+// for them.
+func keptArguments(l *launch) uint64 {
+	sizes, _ := l.k.f.Parameters()
+	if len(sizes) == 0 {
+		return 0
+	}
+	memory := C.malloc(C.size_t(8*len(sizes) + len(l.spec.Args)))
+	pointers := unsafe.Slice((*uint64)(memory), len(sizes))
+	values := unsafe.Slice((*byte)(unsafe.Add(memory, 8*len(sizes))), len(l.spec.Args))
+	copy(values, l.spec.Args)
+	cell := 0
+	for i, size := range sizes {
+		pointers[i] = uint64(uintptr(unsafe.Pointer(&values[cell*16])))
+		cell += max(1, (size+15)/16)
+	}
+	return uint64(uintptr(memory))
+}
+
+// what is an operation that becomes a node.
+type what struct {
+	dev     *hal.Device
+	enqueue func(s *hal.Stream) error
+	known   node // what is kept of it
+}
+
+func (c *caller) kernelNode(x *context, p *newKernelParameters) (*what, error) {
+	handle := p.function
+	if handle == 0 {
+		handle = p.kernel
+	}
+	l, err := c.newLaunch(handle, x, hal.LaunchSpec{Grid: p.grid, Block: p.block, Shared: p.shared}, p.params, p.extra)
+	if err != nil {
+		return nil, err
+	}
+	known := p.kernelParameters
+	known.function, known.params, known.extra = handle, keptArguments(l), 0
+	return &what{x.dev, func(s *hal.Stream) error { return l.enqueue(c, s) }, node{kernel: &known}}, nil
+}
+
+func (c *caller) copyNode(x *context, p *copy3D) (*what, error) {
+	shape, err := p.shape()
+	if err != nil {
+		return nil, err
+	}
+	specs := shape.specs()
+	if len(specs) != 1 {
+		return nil, refuse(notSupported, "a node copies rows that follow each other, not %d layers; add a node for each", len(specs))
+	}
+	known := *p
+	return &what{x.dev, func(s *hal.Stream) error {
+		_, err := s.CopyAs(c.t, specs[0], hal.AsyncCopy)
+		return err
+	}, node{copies: &known}}, nil
+}
+
+func (c *caller) fillNode(x *context, p *fillParameters) *what {
+	known := *p
+	shape := &fillShape{dst: p.dst, pitch: p.pitch, value: p.value, size: uint8(p.size), width: p.width, rows: p.rows}
+	return &what{x.dev, func(s *hal.Stream) error { return shape.enqueue(c, s) }, node{fills: &known}}
+}
+
+func (c *caller) hostNode(x *context, p *hostParameters) (*what, error) {
+	if p.function == 0 {
+		return nil, refuse(invalidValue, "the function is NULL")
+	}
+	known := *p
+	return &what{x.dev, func(s *hal.Stream) error {
+		return c.callProgram(s, C.hs_cuda_call{function: C.uintptr_t(p.function), argument: C.uintptr_t(p.argument)})
+	}, node{calls: &known}}, nil
+}
+
+func (c *caller) eventNode(handle uintptr, enqueue func(s *hal.Stream, e *hal.Event) error) (*what, error) {
+	e, err := eventOf(handle)
+	if err != nil {
+		return nil, err
+	}
+	return &what{e.x.dev, func(s *hal.Stream) error { return enqueue(s, e.Event) }, node{}}, nil
+}
+
+func (c *caller) recordNode(handle uintptr) (*what, error) {
+	return c.eventNode(handle, func(s *hal.Stream, e *hal.Event) error { return s.RecordExternal(c.t, e) })
+}
+
+func (c *caller) waitNode(handle uintptr) (*what, error) {
+	return c.eventNode(handle, func(s *hal.Stream, e *hal.Event) error { return s.WaitExternal(c.t, e) })
+}
+
+// allocNode is a node that allocates; its address is known, and given to the program, once it was added.
+func (c *caller) allocNode(p *allocParameters) (*what, error) {
+	d, err := device(int(p.properties.at.id))
+	if err != nil {
+		return nil, err
+	}
+	size, err := sizeOf(p.size)
+	if err != nil {
+		return nil, err
+	}
+	x := primaryOf(d)
+	known := &allocParameters{}
+	return &what{d, func(s *hal.Stream) error {
+		b, err := s.AllocAsync(c.t, size)
+		if err == nil {
+			p.address = b.Start
+			*known = *p
+			note(b.Start, allocation{x: x, size: p.size, pool: &pool{dev: d}})
+		}
+		return err
+	}, node{memory: known}}, nil
+}
+
+func (c *caller) freeNode(x *context, address uint64) *what {
+	return &what{x.dev, func(s *hal.Stream) error {
+		err := s.FreeAsync(c.t, address)
+		if err == nil {
+			forget(address)
+		}
+		return err
+	}, node{frees: address}}
+}
+
+// add adds a node behind others, which are two arguments: a list and its length.
+func (c *caller) addNode(g *graph, a *args, after, count int, w *what) error {
+	before, err := behind(a, after, count)
+	if err != nil {
+		return err
+	}
+	made, err := g.Add(c.t, w.dev, before, w.enqueue)
+	if err != nil {
+		return err
+	}
+	n := g.node(made)
+	n.takes(&w.known)
+	put(a, 0, n.handle)
+	return nil
+}
+
+// behind returns the nodes of a list that is two arguments.
+func behind(a *args, after, count int) (nodes []*hal.Node, err error) {
+	for _, handle := range list[uintptr](a, after, a[count]) {
+		n, err := nodeOf(handle)
+		if err != nil {
+			return nil, err
+		}
+		nodes = append(nodes, n.Node)
+	}
+	return nodes, nil
+}
+
+// adds returns a function that adds the node which of makes of its arguments.
+func adds(of func(c *caller, g *graph, a *args) (*what, error)) func(c *caller, a *args) error {
+	return onGraph(1, func(c *caller, g *graph, a *args) error {
+		if err := a.need(0); err != nil {
+			return err
+		}
+		w, err := of(c, g, a)
+		if err != nil {
+			return err
+		}
+		return c.addNode(g, a, 2, 3, w)
+	})
+}
+
+// nodeParameters is CUgraphNodeParams: which of its forms it has is the kind of the node.
+type nodeParameters struct {
+	kind int32
+	_    [3]int32
+	form [29]uint64
+	_    int64
+}
+
+// contextIn returns the context of a handle, where NULL stands for another one.
+func contextIn(handle uintptr, otherwise *context) (*context, error) {
+	if handle == 0 {
+		return otherwise, nil
+	}
+	return contextOf(handle)
+}
+
+func (c *caller) nodeOfParameters(g *graph, p *nodeParameters) (w *what, err error) {
+	form := unsafe.Pointer(&p.form[0])
+	switch p.kind {
+	case kernelNode:
+		kernel := (*newKernelParameters)(form)
+		x, err := contextIn(kernel.context, g.x)
+		if err != nil {
+			return nil, err
+		}
+		return c.kernelNode(x, kernel)
+	case copyNode: // flags and a reserved number, the context, and the copy
+		x, err := contextIn(uintptr(p.form[1]), g.x)
+		if err != nil {
+			return nil, err
+		}
+		return c.copyNode(x, (*copy3D)(unsafe.Pointer(&p.form[2])))
+	case fillNode:
+		x, err := contextIn(uintptr(p.form[5]), g.x)
+		if err != nil {
+			return nil, err
+		}
+		return c.fillNode(x, (*fillParameters)(form)), nil
+	case hostNode:
+		return c.hostNode(g.x, (*hostParameters)(form))
+	case waitNode:
+		return c.waitNode(uintptr(p.form[0]))
+	case recordNode:
+		return c.recordNode(uintptr(p.form[0]))
+	case allocNode:
+		return c.allocNode((*allocParameters)(form))
+	case freeNode:
+		return c.freeNode(g.x, p.form[0]), nil
+	}
+	return nil, refuse(notSupported, "nodes of kind %d are not executed here", p.kind)
+}
+
+// addAny returns a function that adds a node of any kind; parameters says where they are, behind the number of nodes.
+func addAny(count, parameters int) func(c *caller, a *args) error {
+	return onGraph(1, func(c *caller, g *graph, a *args) error {
+		if err := a.need(0, parameters); err != nil {
+			return err
+		}
+		p := in[nodeParameters](a, parameters)
+		switch p.kind {
+		case emptyNode:
+			return c.addEmpty(g, a, count)
+		case graphNode:
+			return c.addChild(g, a, count, uintptr(p.form[0]))
+		}
+		w, err := c.nodeOfParameters(g, p)
+		if err != nil {
+			return err
+		}
+		return c.addNode(g, a, 2, count, w)
+	})
+}
+
+func (c *caller) addEmpty(g *graph, a *args, count int) error {
+	before, err := behind(a, 2, count)
+	if err != nil {
+		return err
+	}
+	made, err := g.AddEmpty(c.t, before)
+	if err == nil {
+		put(a, 0, g.node(made).handle)
+	}
+	return err
+}
+
+func (c *caller) addChild(g *graph, a *args, count int, handle uintptr) error {
+	child, err := graphOf(handle)
+	if err != nil {
+		return err
+	}
+	before, err := behind(a, 2, count)
+	if err != nil {
+		return err
+	}
+	made, err := g.AddChild(c.t, before, child.Graph)
+	if err == nil {
+		put(a, 0, g.node(made).handle)
+	}
+	return err
+}
+
+// sets returns a function by which later launches of an executable do something else at a node.
+func sets(of func(c *caller, n *node, a *args) (*what, error)) func(c *caller, a *args) error {
+	return onExecutable(func(c *caller, x *executable, a *args) error {
+		n, err := nodeOf(a.handle(1))
+		if err == nil {
+			err = a.need(2)
+		}
+		if err != nil {
+			return err
+		}
+		w, err := of(c, n, a)
+		if err != nil {
+			return err
+		}
+		s, err := x.NodeBuilder(c.t, n.Index())
+		if err != nil {
+			return err
+		}
+		if err := w.enqueue(s); err != nil {
+			s.Unbuilt()
+			return err
+		}
+		return x.BuiltUpdate(s, n.Index())
+	})
+}
+
+// known returns a function that gives the parameters that the program has added a node with.
+func known[T any](of func(n *node) *T) func(c *caller, a *args) error {
+	return onNode(0, func(_ *caller, n *node, a *args) error {
+		p := of(n)
+		if p == nil {
+			return refuse(notSupported, "the parameters of a node that a capture made, or of another kind, are not kept")
+		}
+		put(a, 1, *p)
+		return a.need(1)
+	})
+}
+
+// gives returns a list of nodes: their number where the program asks for that, and else as many as there is room for.
+func gives(nodes []uintptr, a *args, into, count int) error {
+	if err := a.need(count); err != nil {
+		return err
+	}
+	n := in[uint64](a, count)
+	if a[into] == 0 {
+		*n = uint64(len(nodes))
+		return nil
+	}
+	room := list[uintptr](a, into, *n)
+	clear(room)
+	*n = uint64(copy(room, nodes))
+	return nil
+}
+
+func (g *graph) handles(nodes []*hal.Node) (handles []uintptr) {
+	for _, n := range nodes {
+		handles = append(handles, g.node(n).handle)
+	}
+	return handles
+}
+
+// edges returns a function that gives the edges of a graph; count says where their number is.
+func edges(count int) func(c *caller, a *args) error {
+	return onGraph(0, func(_ *caller, g *graph, a *args) error {
+		var from, to []uintptr
+		for _, n := range g.Nodes() {
+			for _, before := range n.After() {
+				from, to = append(from, g.node(before).handle), append(to, g.node(n).handle)
+			}
+		}
+		if a[1] != 0 && a[2] != 0 {
+			room := *in[uint64](a, count)
+			if err := gives(from, a, 1, count); err != nil {
+				return err
+			}
+			*in[uint64](a, count) = room
+		}
+		return gives(to, a, 2, count)
+	})
+}
+
+func before(count int) func(c *caller, a *args) error {
+	return onNode(0, func(_ *caller, n *node, a *args) error {
+		return gives(n.graph.handles(n.After()), a, 1, count)
+	})
+}
+
+func dependents(count int) func(c *caller, a *args) error {
+	return onNode(0, func(_ *caller, n *node, a *args) error {
+		var after []uintptr
+		for _, one := range n.graph.Nodes() {
+			for _, before := range one.After() {
+				if before == n.Node {
+					after = append(after, n.graph.node(one).handle)
+				}
+			}
+		}
+		return gives(after, a, 1, count)
+	})
+}
+
+// addEdges returns a function that orders nodes; count says where their number is.
+func addEdges(count int) func(c *caller, a *args) error {
+	return onGraph(0, func(c *caller, g *graph, a *args) error {
+		from, to := list[uintptr](a, 1, a[count]), list[uintptr](a, 2, a[count])
+		for i := range from {
+			first, err := nodeOf(from[i])
+			if err != nil {
+				return err
+			}
+			second, err := nodeOf(to[i])
+			if err != nil {
+				return err
+			}
+			if err := g.AddEdge(c.t, first.Node, second.Node); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func kernelNodeOf(c *caller, g *graph, a *args, p int, long bool) (*what, error) {
+	if err := a.need(p); err != nil {
+		return nil, err
+	}
+	given := newKernelParameters{kernelParameters: *in[kernelParameters](a, p)}
+	if long {
+		given = *in[newKernelParameters](a, p)
+	}
+	x, err := contextIn(given.context, g.x)
+	if err != nil {
+		return nil, err
+	}
+	return c.kernelNode(x, &given)
+}
+
+const (
+	noRemoval = "nodes and edges of a graph are not removed; make the graph anew"
+	noChange  = "what a node of a graph does is not changed; change the executable (cuGraphExec...SetParams), or make the graph anew"
+)
+
+var nodeFunctions = []function{
+	{name: "cuGraphAddKernelNode", version: 10000, call: adds(func(c *caller, g *graph, a *args) (*what, error) {
+		return kernelNodeOf(c, g, a, 4, false)
+	})},
+	{name: "cuGraphAddKernelNode_v2", version: 12000, call: adds(func(c *caller, g *graph, a *args) (*what, error) {
+		return kernelNodeOf(c, g, a, 4, true)
+	})},
+	{name: "cuGraphAddMemcpyNode", version: 10000, call: adds(func(c *caller, g *graph, a *args) (*what, error) {
+		x, err := contextIn(a.handle(5), g.x)
+		if err == nil {
+			err = a.need(4)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return c.copyNode(x, in[copy3D](a, 4))
+	})},
+	{name: "cuGraphAddMemsetNode", version: 10000, call: adds(func(c *caller, g *graph, a *args) (*what, error) {
+		x, err := contextIn(a.handle(5), g.x)
+		if err == nil {
+			err = a.need(4)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return c.fillNode(x, in[fillParameters](a, 4)), nil
+	})},
+	{name: "cuGraphAddHostNode", version: 10000, call: adds(func(c *caller, g *graph, a *args) (*what, error) {
+		if err := a.need(4); err != nil {
+			return nil, err
+		}
+		return c.hostNode(g.x, in[hostParameters](a, 4))
+	})},
+	{name: "cuGraphAddEventRecordNode", version: 11010, call: adds(func(c *caller, _ *graph, a *args) (*what, error) {
+		return c.recordNode(a.handle(4))
+	})},
+	{name: "cuGraphAddEventWaitNode", version: 11010, call: adds(func(c *caller, _ *graph, a *args) (*what, error) {
+		return c.waitNode(a.handle(4))
+	})},
+	{name: "cuGraphAddMemAllocNode", version: 11040, call: adds(func(c *caller, _ *graph, a *args) (*what, error) {
+		if err := a.need(4); err != nil {
+			return nil, err
+		}
+		return c.allocNode(in[allocParameters](a, 4))
+	})},
+	{name: "cuGraphAddMemFreeNode", version: 11040, call: adds(func(c *caller, g *graph, a *args) (*what, error) {
+		return c.freeNode(g.x, a[4]), nil
+	})},
+	{name: "cuGraphAddEmptyNode", version: 10000, call: onGraph(1, func(c *caller, g *graph, a *args) error {
+		return c.addEmpty(g, a, 3)
+	})},
+	{name: "cuGraphAddChildGraphNode", version: 10000, call: onGraph(1, func(c *caller, g *graph, a *args) error {
+		return c.addChild(g, a, 3, a.handle(4))
+	})},
+	{name: "cuGraphAddNode", version: 12020, call: addAny(3, 4)},
+	{name: "cuGraphAddNode_v2", version: 12030, call: addAny(4, 5)},
+	{name: "cuGraphAddBatchMemOpNode", version: 11070, call: unsupported("values in memory are not waited for in graphs; use events")},
+	{name: "cuGraphConditionalHandleCreate", version: 12030, call: unsupported(
+		"kernels do not set conditions of graphs here; decide on the host which graph is launched")},
+	{name: "cuGraphDestroyNode", version: 10000, call: unsupported(noRemoval)},
+	{name: "cuGraphRemoveDependencies", version: 10000, call: unsupported(noRemoval)},
+	{name: "cuGraphRemoveDependencies_v2", version: 12030, call: unsupported(noRemoval)},
+	{name: "cuGraphAddDependencies", version: 10000, call: addEdges(3)},
+	{name: "cuGraphAddDependencies_v2", version: 12030, call: addEdges(4)},
+	{name: "cuGraphGetNodes", version: 10000, call: onGraph(0, func(_ *caller, g *graph, a *args) error {
+		return gives(g.handles(g.Nodes()), a, 1, 2)
+	})},
+	{name: "cuGraphGetRootNodes", version: 10000, call: onGraph(0, func(_ *caller, g *graph, a *args) error {
+		var roots []*hal.Node
+		for _, n := range g.Nodes() {
+			if len(n.After()) == 0 {
+				roots = append(roots, n)
+			}
+		}
+		return gives(g.handles(roots), a, 1, 2)
+	})},
+	{name: "cuGraphGetEdges", version: 10000, call: edges(3)},
+	{name: "cuGraphGetEdges_v2", version: 12030, call: edges(4)},
+	{name: "cuGraphNodeGetDependencies", version: 10000, call: before(2)},
+	{name: "cuGraphNodeGetDependencies_v2", version: 12030, call: before(3)},
+	{name: "cuGraphNodeGetDependentNodes", version: 10000, call: dependents(2)},
+	{name: "cuGraphNodeGetDependentNodes_v2", version: 12030, call: dependents(3)},
+	{name: "cuGraphNodeGetType", version: 10000, call: onNode(0, func(_ *caller, n *node, a *args) error {
+		put(a, 1, n.kind())
+		return a.need(1)
+	})},
+	{name: "cuGraphNodeFindInClone", version: 10000, call: onNode(1, func(_ *caller, n *node, a *args) error {
+		g, err := graphOf(a.handle(2))
+		if err != nil {
+			return err
+		}
+		if nodes := g.Nodes(); n.Index() < len(nodes) {
+			put(a, 0, g.node(nodes[n.Index()]).handle)
+			return a.need(0)
+		}
+		return refuse(invalidValue, "the graph is no clone of that of the node")
+	})},
+	{name: "cuGraphChildGraphNodeGetGraph", version: 10000, call: onNode(0, func(_ *caller, n *node, a *args) error {
+		child := n.Child()
+		if child == nil {
+			return refuse(invalidValue, "the node is no graph")
+		}
+		if n.inside == nil {
+			n.inside = newGraph(child, n.graph.x)
+			n.inside.child = true
+		}
+		put(a, 1, n.inside.handle)
+		return a.need(1)
+	})},
+	{name: "cuGraphKernelNodeGetParams", version: 10000, call: known(func(n *node) *kernelParameters { return n.kernel })},
+	{name: "cuGraphKernelNodeGetParams_v2", version: 12000, call: known(func(n *node) *newKernelParameters {
+		if n.kernel == nil {
+			return nil
+		}
+		return &newKernelParameters{kernelParameters: *n.kernel, context: n.graph.x.handle}
+	})},
+	{name: "cuGraphMemcpyNodeGetParams", version: 10000, call: known(func(n *node) *copy3D { return n.copies })},
+	{name: "cuGraphMemsetNodeGetParams", version: 10000, call: known(func(n *node) *fillParameters { return n.fills })},
+	{name: "cuGraphHostNodeGetParams", version: 10000, call: known(func(n *node) *hostParameters { return n.calls })},
+	{name: "cuGraphMemAllocNodeGetParams", version: 11040, call: known(func(n *node) *allocParameters { return n.memory })},
+	{name: "cuGraphMemFreeNodeGetParams", version: 11040, call: known(func(n *node) *uint64 {
+		if n.frees == 0 {
+			return nil
+		}
+		return &n.frees
+	})},
+	{name: "cuGraphEventRecordNodeGetEvent", version: 11010, call: unsupported(noChange)},
+	{name: "cuGraphEventWaitNodeGetEvent", version: 11010, call: unsupported(noChange)},
+	{name: "cuGraphKernelNodeSetParams", version: 10000, call: unsupported(noChange)},
+	{name: "cuGraphKernelNodeSetParams_v2", version: 12000, call: unsupported(noChange)},
+	{name: "cuGraphMemcpyNodeSetParams", version: 10000, call: unsupported(noChange)},
+	{name: "cuGraphMemsetNodeSetParams", version: 10000, call: unsupported(noChange)},
+	{name: "cuGraphHostNodeSetParams", version: 10000, call: unsupported(noChange)},
+	{name: "cuGraphNodeSetParams", version: 12020, call: unsupported(noChange)},
+	{name: "cuGraphExecKernelNodeSetParams", version: 10010, call: sets(func(c *caller, n *node, a *args) (*what, error) {
+		return kernelNodeOf(c, n.graph, a, 2, false)
+	})},
+	{name: "cuGraphExecKernelNodeSetParams_v2", version: 12000, call: sets(func(c *caller, n *node, a *args) (*what, error) {
+		return kernelNodeOf(c, n.graph, a, 2, true)
+	})},
+	{name: "cuGraphExecMemcpyNodeSetParams", version: 10020, call: sets(func(c *caller, n *node, a *args) (*what, error) {
+		return c.copyNode(n.graph.x, in[copy3D](a, 2))
+	})},
+	{name: "cuGraphExecMemsetNodeSetParams", version: 10020, call: sets(func(c *caller, n *node, a *args) (*what, error) {
+		return c.fillNode(n.graph.x, in[fillParameters](a, 2)), nil
+	})},
+	{name: "cuGraphExecHostNodeSetParams", version: 10020, call: sets(func(c *caller, n *node, a *args) (*what, error) {
+		return c.hostNode(n.graph.x, in[hostParameters](a, 2))
+	})},
+	{name: "cuGraphExecNodeSetParams", version: 12020, call: sets(func(c *caller, n *node, a *args) (*what, error) {
+		return c.nodeOfParameters(n.graph, in[nodeParameters](a, 2))
+	})},
+	{name: "cuGraphNodeSetEnabled", version: 11060, call: unsupported("a node of an executable always runs; launch another graph")},
+	{name: "cuGraphNodeGetEnabled", version: 11060, call: func(_ *caller, a *args) error {
+		if _, err := executableOf(a.handle(0)); err != nil {
+			return err
+		}
+		put(a, 2, uint32(1))
+		return a.need(2)
+	}},
+}

@@ -1,0 +1,295 @@
+package libcuda
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"halstream/hal"
+)
+
+// pool is a pool of memory. All pools of a device take theirs from its one pool of package hal; each counts for itself.
+type pool struct {
+	dev      *hal.Device
+	handle   uintptr
+	standing bool // the device's own
+
+	used, most atomic.Uint64
+	mu         sync.Mutex
+	flags      map[int]uint64
+}
+
+func (p *pool) taken(size uint64) {
+	if now := p.used.Add(size); now > p.most.Load() {
+		p.most.Store(now)
+	}
+}
+
+func (p *pool) freed(size uint64) { p.used.Add(-size) }
+
+// pools are the devices' own pools, and those that they use.
+var pools struct {
+	sync.Mutex
+	standing, current map[*hal.Device]*pool
+}
+
+func poolsOf(d *hal.Device) (standing, current *pool) {
+	pools.Lock()
+	defer pools.Unlock()
+	if pools.standing == nil {
+		pools.standing, pools.current = map[*hal.Device]*pool{}, map[*hal.Device]*pool{}
+	}
+	if pools.standing[d] == nil {
+		p := &pool{dev: d, standing: true}
+		p.handle = add(p)
+		pools.standing[d], pools.current[d] = p, p
+	}
+	return pools.standing[d], pools.current[d]
+}
+
+func poolOf(handle uintptr) (*pool, error) {
+	return find[*pool](handle, invalidValue, "pool of memory")
+}
+
+// onPool returns a function for a pool that is its first argument.
+func onPool(f func(p *pool, a *args) error) func(c *caller, a *args) error {
+	return func(_ *caller, a *args) error {
+		p, err := poolOf(a.handle(0))
+		if err != nil {
+			return err
+		}
+		return f(p, a)
+	}
+}
+
+// location is where memory is, as the driver's structures say it.
+type location struct{ kind, id int32 }
+
+const onDeviceLocation = 1
+
+// poolProperties begin the structure CUmemPoolProps.
+type poolProperties struct {
+	allocation, handles int32
+	at                  location
+	security            uintptr
+	most                uint64
+}
+
+// Attributes of pools.
+const (
+	poolThreshold    = 4
+	poolReserved     = 5
+	poolReservedMost = 6
+	poolUsed         = 7
+	poolUsedMost     = 8
+)
+
+var poolFunctions = []function{
+	{name: "cuMemAllocAsync", version: 11020, twin: ptsz, call: onStream(2, func(c *caller, s *stream, a *args) error {
+		_, current := poolsOf(s.Device())
+		return c.allocAsync(s, current, a)
+	})},
+	{name: "cuMemAllocFromPoolAsync", version: 11020, twin: ptsz, call: onStream(3, func(c *caller, s *stream, a *args) error {
+		p, err := poolOf(a.handle(2))
+		if err != nil {
+			return err
+		}
+		return c.allocAsync(s, p, a)
+	})},
+	{name: "cuMemFreeAsync", version: 11020, twin: ptsz, call: onStream(1, func(c *caller, s *stream, a *args) error {
+		if a[0] == 0 {
+			return nil
+		}
+		one := allocationAt(a[0])
+		if one == nil || one.host || one.given {
+			return refuse(invalidValue, "%#x is not the start of device memory; it was freed, or is none", a[0])
+		}
+		if one.pool == nil {
+			p, err := s.Point(c.t) // memory of cuMemAlloc is freed behind the stream's work
+			if err != nil {
+				return err
+			}
+			return c.wait(s.Device().Runtime(), p, func() error {
+				forget(a[0])
+				return one.free(c, a[0])
+			})
+		}
+		if err := s.FreeAsync(c.t, a[0]); err != nil {
+			return err
+		}
+		forget(a[0])
+		return nil
+	})},
+	{name: "cuDeviceGetDefaultMemPool", version: 11020, call: onDevice(1, func(d *hal.Device, a *args) error {
+		standing, _ := poolsOf(d)
+		put(a, 0, standing.handle)
+		return a.need(0)
+	})},
+	{name: "cuDeviceGetMemPool", version: 11020, call: onDevice(1, func(d *hal.Device, a *args) error {
+		_, current := poolsOf(d)
+		put(a, 0, current.handle)
+		return a.need(0)
+	})},
+	{name: "cuDeviceSetMemPool", version: 11020, call: onDevice(0, func(d *hal.Device, a *args) error {
+		p, err := poolOf(a.handle(1))
+		if err == nil && p.dev != d {
+			err = refuse(invalidValue, "the pool is one of another device")
+		}
+		if err != nil {
+			return err
+		}
+		poolsOf(d)
+		pools.Lock()
+		defer pools.Unlock()
+		pools.current[d] = p
+		return nil
+	})},
+	{name: "cuMemGetDefaultMemPool", version: 13000, call: locationPool(false)},
+	{name: "cuMemGetMemPool", version: 13000, call: locationPool(true)},
+	{name: "cuMemPoolCreate", version: 11020, call: func(_ *caller, a *args) error {
+		if err := a.need(0, 1); err != nil {
+			return err
+		}
+		properties := in[poolProperties](a, 1)
+		if properties.handles != 0 {
+			return refuse(notSupported, "%s", noProcesses)
+		}
+		if properties.at.kind != onDeviceLocation {
+			return refuse(notSupported, "pools are of a device's memory, and not of place %d; use cuMemHostAlloc", properties.at.kind)
+		}
+		d, err := device(int(properties.at.id))
+		if err != nil {
+			return err
+		}
+		p := &pool{dev: d}
+		p.handle = add(p)
+		put(a, 0, p.handle)
+		return nil
+	}},
+	{name: "cuMemPoolDestroy", version: 11020, call: onPool(func(p *pool, a *args) error {
+		if p.standing {
+			return refuse(invalidValue, "a device's own pool is not destroyed")
+		}
+		pools.Lock()
+		defer pools.Unlock()
+		if pools.current[p.dev] == p {
+			pools.current[p.dev] = pools.standing[p.dev]
+		}
+		remove(p.handle)
+		return nil
+	})},
+	{name: "cuMemPoolTrimTo", version: 11020, call: onPool(func(p *pool, a *args) error {
+		p.dev.TrimPool(a[1])
+		return nil
+	})},
+	{name: "cuMemPoolSetAccess", version: 11020, call: onPool(func(p *pool, a *args) error { return a.need(1) })},
+	{name: "cuMemPoolGetAccess", version: 11020, call: func(_ *caller, a *args) error {
+		if _, err := poolOf(a.handle(1)); err != nil {
+			return err
+		}
+		put(a, 0, int32(3)) // every device reads and writes the memory of all
+		return a.need(0, 2)
+	}},
+	{name: "cuMemPoolGetAttribute", version: 11020, call: onPool(func(p *pool, a *args) error {
+		if err := a.need(2); err != nil {
+			return err
+		}
+		switch number := a.int(1); {
+		case number >= 1 && number < poolThreshold:
+			put(a, 2, int32(p.flag(number, 1)))
+		case number == poolThreshold:
+			put(a, 2, p.flag(number, 0))
+		case number == poolUsed:
+			put(a, 2, p.used.Load())
+		case number == poolUsedMost:
+			put(a, 2, p.most.Load())
+		case number == poolReserved && p.standing:
+			put(a, 2, p.dev.PoolStats().Reserved)
+		case number == poolReservedMost && p.standing:
+			put(a, 2, p.dev.PoolStats().ReservedPeak)
+		case number == poolReserved:
+			put(a, 2, p.used.Load())
+		case number == poolReservedMost:
+			put(a, 2, p.most.Load())
+		default:
+			return refuse(invalidValue, "there is no attribute %d of a pool", number)
+		}
+		return nil
+	})},
+	{name: "cuMemPoolSetAttribute", version: 11020, call: onPool(func(p *pool, a *args) error {
+		if err := a.need(2); err != nil {
+			return err
+		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.flags == nil {
+			p.flags = map[int]uint64{}
+		}
+		switch number := a.int(1); {
+		case number >= 1 && number < poolThreshold:
+			p.flags[number] = uint64(*in[int32](a, 2))
+		case number == poolThreshold:
+			p.flags[number] = *in[uint64](a, 2)
+			if p.standing {
+				p.dev.SetPoolThreshold(*in[uint64](a, 2))
+			}
+		case (number == poolUsedMost || number == poolReservedMost) && *in[uint64](a, 2) == 0:
+			p.most.Store(p.used.Load())
+			if p.standing {
+				p.dev.ResetPoolPeaks(number == poolUsedMost, number == poolReservedMost)
+			}
+		default:
+			return refuse(invalidValue, "attribute %d of a pool cannot be set so", number)
+		}
+		return nil
+	})},
+}
+
+func (p *pool) flag(number int, otherwise uint64) uint64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if value, ok := p.flags[number]; ok {
+		return value
+	}
+	return otherwise
+}
+
+// locationPool returns the function for the pool of a place, which CUDA 13 has.
+func locationPool(now bool) func(c *caller, a *args) error {
+	return func(_ *caller, a *args) error {
+		if err := a.need(0, 1); err != nil {
+			return err
+		}
+		at := in[location](a, 1)
+		if at.kind != onDeviceLocation {
+			return refuse(notSupported, "pools are of a device's memory, and not of place %d", at.kind)
+		}
+		d, err := device(int(at.id))
+		if err != nil {
+			return err
+		}
+		standing, current := poolsOf(d)
+		if now {
+			standing = current
+		}
+		put(a, 0, standing.handle)
+		return nil
+	}
+}
+
+func (c *caller) allocAsync(s *stream, p *pool, a *args) error {
+	if err := a.need(0); err != nil {
+		return err
+	}
+	size, err := sizeOf(a[1])
+	if err != nil {
+		return err
+	}
+	b, err := s.AllocAsyncWait(c.t, size, roomWait(s.Device().Runtime()))
+	if err != nil {
+		return err
+	}
+	p.taken(a[1])
+	note(b.Start, allocation{x: s.x, pool: p, size: a[1]})
+	put(a, 0, b.Start)
+	return nil
+}

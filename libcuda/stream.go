@@ -1,0 +1,191 @@
+package libcuda
+
+import (
+	"sync"
+
+	"halstream/hal"
+)
+
+// The handles of default streams.
+const (
+	legacyStream    = 1
+	perThreadStream = 2
+)
+
+const nonBlocking = 1
+
+// stream is a stream of the program, or a default stream for one call.
+type stream struct {
+	*hal.Stream
+	x        *context
+	handle   uintptr
+	flags    uint32
+	priority int
+
+	mu         sync.Mutex
+	attributes map[int][64]byte
+}
+
+func (s *stream) of() *context        { return s.x }
+func (s *stream) end(c *caller) error { return s.Close(c.t) }
+
+// stream returns the stream of a handle.
+func (c *caller) stream(handle uintptr) (*stream, error) {
+	if handle == 0 {
+		handle = legacyStream
+		if c.perThread {
+			handle = perThreadStream
+		}
+	}
+	if handle > perThreadStream {
+		s, err := find[*stream](handle, invalidHandle, "stream")
+		if err != nil {
+			return nil, err
+		}
+		return s, s.Device().Lost()
+	}
+	x, err := c.context()
+	if err != nil {
+		return nil, err
+	}
+	if handle == legacyStream {
+		return &stream{Stream: x.dev.DefaultStream(), x: x, handle: handle}, nil
+	}
+	own, err := x.dev.PerThreadStream(c.t)
+	return &stream{Stream: own, x: x, handle: handle}, err
+}
+
+// onStream returns a function for a stream that is its argument i.
+func onStream(i int, f func(c *caller, s *stream, a *args) error) func(c *caller, a *args) error {
+	return func(c *caller, a *args) error {
+		s, err := c.stream(a.handle(i))
+		if err != nil {
+			return err
+		}
+		return f(c, s, a)
+	}
+}
+
+var streamFunctions = []function{
+	{name: "cuStreamCreate", version: 2000, call: func(c *caller, a *args) error { return c.createStream(a, a.u32(1), 0) }},
+	{name: "cuStreamCreateWithPriority", version: 5050, call: func(c *caller, a *args) error {
+		return c.createStream(a, a.u32(1), a.int(2))
+	}},
+	{name: "cuStreamDestroy_v2", version: 4000, call: func(c *caller, a *args) error {
+		if a[0] <= perThreadStream {
+			return refuse(invalidHandle, "a default stream is not destroyed")
+		}
+		s, err := find[*stream](a.handle(0), invalidHandle, "stream")
+		if err != nil {
+			return err
+		}
+		s.LeaveCapture()
+		remove(s.handle)
+		return s.Close(c.t)
+	}},
+	{name: "cuStreamQuery", version: 2000, twin: ptsz, call: onStream(0, func(c *caller, s *stream, _ *args) error {
+		done, err := s.Query(c.t)
+		if err == nil && !done {
+			err = refuse(notReady, "work is pending")
+		}
+		return err
+	})},
+	{name: "cuStreamSynchronize", version: 2000, twin: ptsz, call: onStream(0, func(c *caller, s *stream, _ *args) error {
+		p, err := s.Point(c.t)
+		if err != nil {
+			return err
+		}
+		return c.wait(s.Device().Runtime(), p, func() error { return failureOf(s.Device(), s.Stream) })
+	})},
+	{name: "cuStreamWaitEvent", version: 3020, twin: ptsz, call: onStream(0, func(c *caller, s *stream, a *args) error {
+		e, err := eventOf(a.handle(1))
+		if err != nil {
+			return err
+		}
+		if a.u32(2)&external != 0 {
+			return s.WaitExternal(c.t, e.Event)
+		}
+		return s.Wait(c.t, e.Event)
+	})},
+	{name: "cuStreamGetPriority", version: 5050, twin: ptsz, call: figure(func(s *stream) int32 { return int32(s.priority) })},
+	{name: "cuStreamGetFlags", version: 5050, twin: ptsz, call: figure(func(s *stream) uint32 { return s.flags })},
+	{name: "cuStreamGetId", version: 12000, twin: ptsz, call: figure(func(s *stream) uint64 {
+		return uint64(s.Device().Ordinal())<<48 | s.Index() + 1
+	})},
+	{name: "cuStreamGetCtx", version: 9020, twin: ptsz, call: figure(func(s *stream) uintptr { return s.x.handle })},
+	{name: "cuStreamGetCtx_v2", version: 12050, twin: ptsz, call: onStream(0, func(_ *caller, s *stream, a *args) error {
+		put(a, 1, s.x.handle)
+		put(a, 2, uintptr(0))
+		return a.need(1)
+	})},
+	{name: "cuStreamGetDevice", version: 12080, twin: ptsz, call: figure(func(s *stream) int32 {
+		return int32(s.Device().Ordinal())
+	})},
+	{name: "cuStreamAttachMemAsync", version: 6000, twin: ptsz, call: unsupported("managed memory belongs to all streams here; leave it out")},
+	{name: "cuStreamCopyAttributes", version: 11000, twin: ptsz, call: func(c *caller, a *args) error {
+		to, err := c.stream(a.handle(0))
+		if err != nil {
+			return err
+		}
+		from, err := c.stream(a.handle(1))
+		if err != nil {
+			return err
+		}
+		for number, value := range from.attributes {
+			to.setAttribute(number, value)
+		}
+		return nil
+	}},
+	{name: "cuStreamGetAttribute", version: 11000, twin: ptsz, call: onStream(0, func(_ *caller, s *stream, a *args) error {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		put(a, 2, s.attributes[a.int(1)])
+		return a.need(2)
+	})},
+	{name: "cuStreamSetAttribute", version: 11000, twin: ptsz, call: onStream(0, func(_ *caller, s *stream, a *args) error {
+		if err := a.need(2); err != nil {
+			return err
+		}
+		s.setAttribute(a.int(1), *in[[64]byte](a, 2))
+		return nil
+	})},
+}
+
+func (s *stream) setAttribute(number int, value [64]byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.attributes == nil {
+		s.attributes = map[int][64]byte{}
+	}
+	s.attributes[number] = value
+}
+
+// figure returns a function that gives a number of a stream.
+func figure[T any](of func(s *stream) T) func(c *caller, a *args) error {
+	return onStream(0, func(_ *caller, s *stream, a *args) error {
+		put(a, 1, of(s))
+		return a.need(1)
+	})
+}
+
+func (c *caller) createStream(a *args, flags uint32, priority int) error {
+	x, err := c.context()
+	if err == nil {
+		err = a.need(0)
+	}
+	if err != nil {
+		return err
+	}
+	if flags&^nonBlocking != 0 {
+		return refuse(invalidValue, "a stream has no flags %#x", flags)
+	}
+	priority = max(x.dev.GreatestPriority(), min(0, priority))
+	made, err := x.dev.NewStream(c.t, hal.StreamOptions{Priority: priority, NonBlocking: flags&nonBlocking != 0})
+	if err != nil {
+		return err
+	}
+	s := &stream{Stream: made, x: x, flags: flags, priority: priority}
+	s.handle = add(s)
+	put(a, 0, s.handle)
+	return nil
+}
