@@ -11,7 +11,7 @@ APT := $(if $(filter 0,$(shell id -u)),,sudo -n )apt-get
 # The tests start some thousands of interpreters, each of which would compile the package's modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: build run check test test-programs test-browser test-notebook test-campaign test-all test-versions test-cuda-fake header-check kernels-check oracle-cuda oracle-cupy-graph test-torch torch-wheels torch-programs torch-opinfo torch-races kernels interop acl-library acl-c lint lint-go format contract mutants fuzz soak faults trust test-ascend-fake paddle-programs docs gallery graphviz \
+.PHONY: build run check test test-programs test-browser test-notebook test-campaign test-all test-versions test-cuda-fake header-check kernels-check oracle-cuda oracle-cupy-graph oracle-libcuda cuda-library test-torch torch-wheels torch-programs torch-opinfo torch-races kernels interop acl-library acl-c lint lint-go format contract mutants fuzz soak faults trust test-ascend-fake paddle-programs docs gallery graphviz \
 	bench gpu gpu-pack wheel wheels wheels-macos wheel-free-threaded test-free-threaded sdist smoke clean test-cuda-queues test-cuda-one-device
 
 # The environment for development: the package is installed in place, so Python
@@ -134,6 +134,17 @@ build/ascend/lib/libascendcl.so: go.mod go.sum $(shell find hal ptx cuda binding
 		'-Wl,--version-script=$(CURDIR)/libascendcl/exports.map -Wl,-soname,libascendcl.so -Wl,-z,nodelete \
 		-Wl,--wrap=pthread_create'" ./libascendcl
 	rm $(@D)/libascendcl.so.h && mv $@.new $@
+
+# The CUDA driver's interface on the host device, for programs in other languages than Python: libcuda.so.1 and what it
+# loads, in build/cuda/lib. The package has a libcuda.so.1 of its own.
+cuda-library: build/cuda/lib/libhalstream_cuda.so
+
+build/cuda/lib/libhalstream_cuda.so: go.mod go.sum $(shell find hal ptx bindings libcuda -type f)
+	mkdir -p $(@D)
+	go build -buildmode=c-shared -buildvcs=false -trimpath -o $@.new -ldflags="-s -w -extldflags \
+		'-Wl,--version-script=$(CURDIR)/libcuda/standalone/exports.map -Wl,-z,nodelete -Wl,--wrap=pthread_create'" ./libcuda/standalone
+	rm $@.h && mv $@.new $@
+	$(PYTHON) buildsupport/driver.py build/cuda/lib
 
 # Programs in C and C++ on that library, also compiled with the compiler's sanitizers, and with cmake, which
 # it installs where there is none.

@@ -25,7 +25,7 @@ from setuptools.command.build_py import build_py
 ROOT = Path(__file__).resolve().parent
 sys.path.insert(0, str(ROOT))  # not there by itself when an installer runs this file
 from build_backend import check_libc, find_c_compiler, find_go, no_go  # noqa: E402
-from buildsupport import stubs  # noqa: E402
+from buildsupport import driver, stubs  # noqa: E402
 from buildsupport.handles import compile_handles  # noqa: E402
 from buildsupport.target import ABI3, defines, goos  # noqa: E402
 
@@ -41,7 +41,7 @@ SUPPORT = ROOT / "buildsupport"
 def inputs():
     """Yield every file that the extension is made from."""
     yield from (ROOT / name for name in ("go.mod", "go.sum", "setup.py", "pyproject.toml"))
-    yield from (SUPPORT / name for name in ("Python.h", "pybindgen.py", "stubs.py", "target.py"))
+    yield from (SUPPORT / name for name in ("Python.h", "pybindgen.py", "driver.py", "stubs.py", "target.py"))
     for folder in ("hal", "ptx", "cuda", "ascend", "bindings", "capi", "libcuda", "pybuild"):
         for path in sorted((ROOT / folder).rglob("*")):
             if path.parent.name in ("fakecuda", "fakeacl"):
@@ -121,6 +121,8 @@ def compile_extension(go, env, version):
         ldflags += f" '-extldflags=-Wl,--wrap=pthread_create \"-Wl,--version-script={exports}\"'"  # hal/ownthread
     run(go, "build", "-buildmode=c-shared", "-buildvcs=false", "-trimpath", ldflags, "-o", OUTPUT.name, ".")
     run(go, "run", "./bindings/constants", str(WORK), cwd=ROOT, GOOS="", GOARCH="")
+    if goos() == "linux":
+        driver.compile_driver(WORK / "driver", driver.names(go), env["CC"])
 
 
 class GoExtension(build_ext):
@@ -158,6 +160,8 @@ class GoExtension(build_ext):
 
     def write_generated(self, package):
         stubs.write(package)
+        if goos() == "linux":
+            shutil.copytree(WORK / "driver", package / "_driver", dirs_exist_ok=True)
         for name, folder in GENERATED.items():
             (package / folder).mkdir(exist_ok=True)
             shutil.copyfile(WORK / name, package / folder / name)

@@ -11,21 +11,11 @@
 #include "acl/acl_rt.h"
 #include "thread.h"
 
-/* The functions that threads run, by the numbers of the threads modulo this; for reports. */
-enum { RUNNERS = 4096 };
-static uintptr_t running[RUNNERS];
-
 static void run(uintptr_t function, uintptr_t argument)
 {
-    hs_acl_come_behind();
-    __atomic_store_n(&running[ME % RUNNERS], function, __ATOMIC_RELAXED);
+    halstream_function_begins(function);
     ((aclrtHostFunc)function)((void *)argument);
-    hs_acl_come_before();
-}
-
-uintptr_t hs_acl_function_of(uint32_t thread)
-{
-    return __atomic_load_n(&running[thread % RUNNERS], __ATOMIC_RELAXED);
+    halstream_function_ends();
 }
 
 /* Runs functions of streams until the runtime has enough threads. */

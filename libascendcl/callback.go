@@ -156,7 +156,11 @@ func serve(rt *hal.Runtime) error {
 //export hsAclNextFunction
 func hsAclNextFunction(me C.uint32_t, ran C.int, code, argument *C.uintptr_t) C.int {
 	c := callerOf(me)
-	q := opened.rt.Load().Funcs
+	rt, err := inUse()
+	if err != nil {
+		return 0
+	}
+	q := rt.Funcs
 	var task hal.Task
 	if ran != 0 {
 		task, _ = q.DoneNext(c.t, false, nil)
@@ -273,7 +277,7 @@ func hsAclNextReport(me C.uint32_t, ms C.int32_t, ran C.int, code, argument *C.u
 		if ms < -1 || ms == 0 {
 			return refuse(ascendcl.InvalidParam, "the time limit is -1 or more than 0 milliseconds, not %d", ms)
 		}
-		q := queueOf(c.ident, false)
+		q := queueOf(c.Ident, false)
 		if q == nil {
 			return refuse(ascendcl.ThreadSubscribe, "this thread is subscribed to no stream")
 		}
@@ -317,7 +321,7 @@ func hsAclNextReport(me C.uint32_t, ms C.int32_t, ran C.int, code, argument *C.u
 // beginReport notes what the thread runs now.
 func (c *caller) beginReport(token uint64) {
 	c.reports = append(c.reports, token)
-	c.reporting.Store(token)
+	c.Reporting.Store(token)
 }
 
 // endReport notes that the thread goes on with what it ran before, if anything.
@@ -325,8 +329,8 @@ func (c *caller) endReport() {
 	n := len(c.reports) - 1
 	c.reports = c.reports[:n]
 	if n == 0 {
-		c.reporting.Store(0)
+		c.Reporting.Store(0)
 	} else {
-		c.reporting.Store(c.reports[n-1])
+		c.Reporting.Store(c.reports[n-1])
 	}
 }

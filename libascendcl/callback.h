@@ -8,8 +8,6 @@
 
 /* Starts a thread that runs functions of streams, returns whether it could. */
 int hs_acl_start_worker(void);
-/* The function that a thread with a number runs, or has run last. */
-uintptr_t hs_acl_function_of(uint32_t thread);
 /* Calls a function of the program, which may call the library. */
 void hs_acl_call(uintptr_t function, uintptr_t argument);
 /* Calls the program's callback with what failed. */

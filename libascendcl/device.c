@@ -13,7 +13,7 @@ aclError aclrtSetDevice(int32_t deviceId)
     int code = hs_acl_enter(__func__, __builtin_return_address(0));
     if (!code) code = hsAclSetDevice(ME, deviceId);
     if (!code) hs_acl_device_state(deviceId, ACL_RT_DEVICE_STATE_SET_POST);
-    hs_acl_come_behind();
+    hs_program_come_behind();
     return code;
 }
 
@@ -23,7 +23,7 @@ static aclError reset(const char *function, void *here, int32_t device, int forc
     int code = hs_acl_enter(function, here);
     if (!code) code = hsAclResetDevice(ME, device, force);
     if (!code) hs_acl_device_state(device, ACL_RT_DEVICE_STATE_RESET_POST);
-    hs_acl_come_behind();
+    hs_program_come_behind();
     return code;
 }
 

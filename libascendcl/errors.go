@@ -13,6 +13,7 @@ import (
 	"unsafe"
 
 	"halstream/bindings/ascendcl"
+	"halstream/bindings/program"
 	"halstream/hal"
 	"halstream/hal/driver"
 )
@@ -77,7 +78,7 @@ func (c *caller) fail(err error, own []kindCode) int {
 	if errors.Is(err, hal.ErrHostFunction) || errors.Is(err, hal.ErrTimeout) {
 		reportFailure(c, code)
 	}
-	text := fmt.Sprintf("%s: %s failed, error code is %d.\n        %v", ascendcl.Line(code), C.GoString(C.hs_acl_self_function()), code, err)
+	text := fmt.Sprintf("%s: %s failed, error code is %d.\n        %v", ascendcl.Line(code), program.Function(), code, err)
 	c.code = code
 	session.mu.Lock()
 	defer session.mu.Unlock()
@@ -137,7 +138,7 @@ func reportFailure(c *caller, code int) {
 		dev = uint32(now.Device().Ordinal())
 	}
 	for _, callback := range callbacks {
-		C.hs_acl_report(callback, C.uint32_t(c.ident), C.uint32_t(dev), C.uint32_t(stream), C.uint32_t(code))
+		C.hs_acl_report(callback, C.uint32_t(c.Ident), C.uint32_t(dev), C.uint32_t(stream), C.uint32_t(code))
 	}
 }
 

@@ -14,52 +14,16 @@ package main
 import "C"
 
 import (
-	"runtime"
-	"runtime/debug"
-	"sync"
-	"sync/atomic"
-
-	"halstream/bindings"
+	"halstream/bindings/program"
 	_ "halstream/cuda" // registers itself
 	"halstream/hal"
 )
 
 func main() {}
 
-func init() {
-	// A thread of the program must get a processor of the Go scheduler at once, also
-	// while the device's engines keep theirs busy.
-	runtime.GOMAXPROCS(runtime.NumCPU() + 4)
-	debug.SetGCPercent(400)
-}
-
-// opened is the runtime once a call has needed it.
-var opened struct {
-	sync.Mutex
-	rt atomic.Pointer[hal.Runtime]
-}
-
 // inUse returns the runtime, opened at the first use.
 func inUse() (*hal.Runtime, error) {
-	if rt := opened.rt.Load(); rt != nil {
-		return rt, nil
-	}
-	opened.Lock()
-	defer opened.Unlock()
-	if rt := opened.rt.Load(); rt != nil {
-		return rt, nil
-	}
-	rt, err := bindings.Open(bindings.BackendName(), "open backend")
-	if err != nil {
-		return nil, err
-	}
-	rt.SetKept(keepFunction)
-	if err := tools(rt); err != nil {
-		rt.Close()
-		return nil, err
-	}
-	opened.rt.Store(rt)
-	return rt, nil
+	return program.Runtime(func(rt *hal.Runtime) { rt.SetKept(keepFunction) })
 }
 
 // device returns a device by its number.

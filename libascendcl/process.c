@@ -215,7 +215,7 @@ aclError aclInit(const char *configPath)
     int code = hs_acl_enter(__func__, __builtin_return_address(0));
     if (!code) code = hsAclInit(ME, (char *)configPath);
     if (code) return code;
-    hs_acl_come_behind();
+    hs_program_come_behind();
     code = begun(hsAclSettings());
     if (code) hsAclFinalize(ME);
     return code;
@@ -259,25 +259,3 @@ const char *aclrtGetSocName(void)
 
 aclError aclrtPeekAtLastError(aclrtLastErrLevel level) { CALL(hsAclLastError, ME, (int32_t)level, 0); }
 aclError aclrtGetLastError(aclrtLastErrLevel level) { CALL(hsAclLastError, ME, (int32_t)level, 1); }
-
-/* -- the end that a tool looks at -- */
-
-enum { FOUND = 66 }; /* the exit code, as Python programs have it */
-
-static pid_t owner; /* a forked child ends with its own code */
-
-/* Called by exit(), also in a function of a stream. glibc continues with the handlers that are left, and
- * takes the last status. */
-static void end(int status, void *unused)
-{
-    (void)unused;
-    if (getpid() != owner) return;
-    int found = hsAclEnds();
-    if (found > 0 && status == 0) exit(FOUND);
-}
-
-void hs_acl_report_at_exit(void)
-{
-    owner = getpid();
-    on_exit(end, NULL);
-}

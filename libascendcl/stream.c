@@ -8,7 +8,7 @@ static aclError create(const char *function, void *here, aclrtStream *stream, ui
 {
     int code = hs_acl_enter(function, here);
     if (!code) code = hsAclCreateStream(ME, OUT(stream), priority, flag);
-    hs_acl_come_behind();
+    hs_program_come_behind();
     if (!code) hs_acl_stream_state(*stream, ACL_RT_STREAM_STATE_CREATE_POST);
     return code;
 }
@@ -26,10 +26,10 @@ static aclError destroy(const char *function, void *here, aclrtStream stream, in
     int code = hs_acl_enter(function, here);
     if (!code) code = hsAclDestroyStream(ME, HANDLE(stream), force);
     if (code == HS_ACL_WAITS) {
-        hs_acl_note_stack();
+        hs_program_note_stack();
         code = hsAclGoOn(ME);
     }
-    hs_acl_come_behind();
+    hs_program_come_behind();
     return code;
 }
 

@@ -4,41 +4,40 @@ package main
 import "C"
 
 import (
-	"sync/atomic"
-
-	"halstream/bindings/threads"
+	"halstream/bindings/program"
 	"halstream/hal"
 )
 
 // caller is a thread of the program.
 type caller struct {
+	*program.Thread
 	t      *hal.Thread
-	ident  uint64  // what pthread_self returns on it
-	system int     // its number in the system
+	number uint32
 	asked  *stream // the one that the call in progress is about, nil if it is about none or several
 	code   int     // of its last failure
 	text   string  // of it, "" once the program has it
 	given  *C.char
 
-	waiting   *waiting              // a wait that goes on in hsAclGoOn
-	stack     atomic.Pointer[stack] // of a wait that may never end
-	reporting atomic.Uint64         // the token of the callback of a subscribed stream that runs here
-	reports   []uint64              // of those that run here, each inside of the one before
+	waiting *waiting // a wait that goes on in hsAclGoOn
+	reports []uint64 // the tokens of the callbacks of subscribed streams that run here, each inside of the one before
 }
 
-// callers is the table of threads by their numbers.
-var callers threads.Table[caller]
-
-//export hsAclRegister
-func hsAclRegister() C.uint32_t {
-	c := &caller{t: hal.NewThread(), ident: threads.Ident(), system: threads.System()}
-	c.t.Bound = true
-	number, ended := callers.Enter(c)
-	for _, one := range ended {
-		one.t.Retire()
-		one.forgetText()
+func init() {
+	program.Ended = func(t *program.Thread) {
+		if c, ok := t.Own.(*caller); ok {
+			c.forgetText()
+		}
 	}
-	return C.uint32_t(number)
+	program.ReportAdvice = "Let a thread call aclrtProcessReport while the host waits for the stream."
 }
 
-func callerOf(me C.uint32_t) *caller { return callers.At(uint32(me)) }
+// callerOf returns the thread with a number, which calls.
+func callerOf(me C.uint32_t) *caller {
+	t := program.Threads.At(uint32(me))
+	c, ok := t.Own.(*caller)
+	if !ok {
+		c = &caller{Thread: t, t: t.T, number: uint32(me)}
+		t.Own = c
+	}
+	return c
+}

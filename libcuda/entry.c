@@ -8,7 +8,7 @@
 #include "../bindings/threads/threads.h"
 #include "_cgo_export.h"
 
-enum { NOT_INITIALIZED = 3, NOT_PERMITTED = 800, LAUNCH_FAILED = 719 }; /* CUDA_ERROR_... */
+enum { NOT_INITIALIZED = 3, DEINITIALIZED = 4, NOT_PERMITTED = 800, LAUNCH_FAILED = 719 }; /* CUDA_ERROR_... */
 
 /* 1 while the thread runs a function of the program on a stream, which may not call the driver. */
 static _Thread_local int inside;
@@ -18,7 +18,8 @@ static int call(int32_t function, uint64_t *arguments, void *here)
     if (halstream_forked) return NOT_INITIALIZED;
     if (inside) return NOT_PERMITTED;
     uint32_t me = halstream_call_begins(here);
-    int code = me == 0 ? NOT_INITIALIZED : hsCudaCall(me, function, arguments);
+    if (me == 0) return DEINITIALIZED;
+    int code = hsCudaCall(me, function, arguments);
     if (code == HS_CUDA_WAITS) {
         halstream_call_waits();
         code = hsCudaGoOn(me);

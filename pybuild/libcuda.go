@@ -1,6 +1,11 @@
 package pybuild
 
+// extern void halstreamDriverEnds(void);
+import "C"
+
 import (
+	"sync"
+
 	"halstream/bindings/python"
 	"halstream/hal"
 	"halstream/hal/driver"
@@ -22,11 +27,24 @@ func driverRuntime() (rt *hal.Runtime, err error) {
 	if now := python.Current(); now != nil {
 		return now.Runtime, nil
 	}
-	if !python.WithLock(func() { rt, err = backend() }) {
+	if !python.WithLock(func() {
+		atExit.Do(func() { python.AtExit(C.halstreamDriverEnds) })
+		rt, err = backend()
+	}) {
 		err = driver.Errorf(driver.Closed, "use runtime", "the interpreter is ending and the runtime has shut down")
 	}
 	return rt, err
 }
+
+var atExit sync.Once
+
+// halstreamDriverEnds ends the runtime where the program has not imported the package, which does so by itself.
+//
+//export halstreamDriverEnds
+func halstreamDriverEnds() { _, _ = Shutdown(endLimit) }
+
+// endLimit is how many nanoseconds the end of a program waits for pending work.
+const endLimit = 5_000_000_000
 
 // errEnded is the error of a wait whose end has been printed, or is raised by Python.
 var errEnded = driver.Errorf(driver.Timeout, "synchronize", "the wait was ended: it can never end, or a signal came")

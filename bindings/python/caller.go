@@ -2,6 +2,7 @@ package python
 
 /*
 #cgo CFLAGS: -std=gnu17
+#include "atexit.h"
 #include "caller.h"
 #include "stall.h"
 
@@ -171,6 +172,9 @@ func WithLock(f func()) bool {
 	C.halstream_give_lock(&lock)
 	return true
 }
+
+// AtExit has Python call end, a function of C without arguments, when the interpreter begins to end. Python's lock is held.
+func AtExit(end unsafe.Pointer) bool { return C.halstream_at_exit((*[0]byte)(end)) != 0 }
 
 // SlowAt is from how many bytes on giving memory back to the system may take milliseconds, for which Python's lock is
 // released.

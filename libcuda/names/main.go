@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 
+	_ "halstream/bindings/program" // which a call would need
 	"halstream/libcuda"
 )
 

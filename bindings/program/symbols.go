@@ -1,4 +1,4 @@
-package main
+package program
 
 // #include <stdlib.h>
 // #include "symbols.h"
@@ -98,7 +98,7 @@ func (m *module) function(address uint64) string {
 func sourceName(symbol string) string {
 	name := C.CString(symbol)
 	defer C.free(unsafe.Pointer(name))
-	shown := C.hs_acl_demangled(name)
+	shown := C.hs_program_demangled(name)
 	if shown == nil {
 		return symbol
 	}
@@ -143,7 +143,7 @@ func seekUnsorted(reader *dwarf.LineReader, address uint64, entry *dwarf.LineEnt
 // frameAt returns the place of an address.
 func frameAt(address uintptr) frame {
 	var base C.uintptr_t
-	name := C.hs_acl_module(C.uintptr_t(address), &base)
+	name := C.hs_program_module(C.uintptr_t(address), &base)
 	if name == nil {
 		return frame{module: fmt.Sprintf("%#x", address)}
 	}

@@ -1,6 +1,5 @@
-package main
+package program
 
-// #include "callback.h"
 // #include "symbols.h"
 // #include "thread.h"
 import "C"
@@ -19,89 +18,42 @@ import (
 	"halstream/hal/stall"
 )
 
-// slice returns for how many nanoseconds a thread waits before it looks whether its wait can ever end. Under a schedule
+// ReportAdvice says what to do about a stream whose reports no thread takes, in the words of the library.
+var ReportAdvice string
+
+// blocked are the waits of the program's threads that have no limit and have gone on for a while.
+var blocked stall.Waits
+
+// Slice returns for how many nanoseconds a thread waits before it looks whether its wait can ever end. Under a schedule
 // that is long: what the machine does meanwhile must not show in the calls of the run.
-func slice(rt *hal.Runtime) int64 {
+func Slice(rt *hal.Runtime) int64 {
 	if rt.Deterministic() {
 		return 2_000_000_000
 	}
 	return 100_000_000
 }
 
-// blocked are the waits of the program's threads that have no limit and have gone on for a while.
-var blocked stall.Waits
-
-// waiting is a wait of a thread that goes on once its stack is known.
-type waiting struct {
-	rt   *hal.Runtime
-	p    driver.Point
-	then func(done bool) error
-	own  []kindCode
-	code int
-
-	asked *stream // what a failure is of, nil for none in particular
-	end   waits.Deadline
-}
-
 // errNeverEnds ends a wait that can never end.
 var errNeverEnds = errors.New("it can never end")
 
-// errWaits says that the calling thread goes on waiting in hsAclGoOn.
-var errWaits = refuse(C.HS_ACL_WAITS, "waits")
+// Reports says whether waits that can never end are reported.
+func Reports() bool { return os.Getenv("HALSTREAM_STALL") != "0" }
 
-// wait waits for a point, for at most limit nanoseconds, and then returns what then returns. Where it has no limit and
-// never ends, code is that of the report.
-func (c *caller) wait(rt *hal.Runtime, p driver.Point, limit int64, code int, then func(done bool) error, own ...kindCode) error {
-	if p == nil {
-		return then(true)
-	}
-	if limit != driver.Forever || os.Getenv("HALSTREAM_STALL") == "0" {
-		return then(p.Wait(limit))
-	}
-	return c.waitUntil(waits.Deadline{}, rt, p, code, then, own...)
-}
-
-// waitUntil is wait with a limit that is there for waits that never end, so one that never ends is reported all the same.
-func (c *caller) waitUntil(end waits.Deadline, rt *hal.Runtime, p driver.Point, code int, then func(done bool) error, own ...kindCode) error {
-	if os.Getenv("HALSTREAM_STALL") == "0" {
-		return then(p.Wait(end.Left()))
-	}
-	if p.Wait(slice(rt)) {
-		return then(true)
-	}
-	c.waiting = &waiting{rt, p, then, own, code, c.asked, end}
-	return errWaits
-}
-
-//export hsAclGoOn
-func hsAclGoOn(me C.uint32_t) C.int {
-	c := callerOf(me)
-	w := c.waiting
-	c.waiting = nil
-	return call(me, func(*caller) error {
-		c.asked = w.asked
-		now := stackNow()
-		c.stack.Store(&now)
-		defer c.stack.Store(nil)
-		done, text := w.await(uint64(me))
-		if text != "" {
-			fmt.Fprintln(os.Stderr, text)
-			return refuse(w.code, "%s", text)
-		}
-		return w.then(done)
-	}, w.own...)
-}
-
-// await waits for the point and reports whether it was reached within the limit; text is the report of a wait that can
-// never end.
-func (w *waiting) await(me uint64) (done bool, text string) {
-	listed := blocked.Begin(w.rt, stall.Waiter{Thread: me, Point: w.p})
+// Await waits for a point on the thread with a number, whose stack C has kept, and reports whether it was reached before
+// the end of the limit; text is the report of a wait that can never end.
+func Await(number uint32, rt *hal.Runtime, p driver.Point, end waits.Deadline) (done bool, text string) {
+	now := stackNow()
+	of := Threads.At(number)
+	of.stack.Store(&now)
+	defer of.stack.Store(nil)
+	me := uint64(number)
+	listed := blocked.Begin(rt, stall.Waiter{Thread: me, Point: p})
 	before := ""
 	look := func(bool) error {
 		if !listed.Due() {
 			return nil
 		}
-		seen := picture(w.rt).judge(me)
+		seen := picture(rt).judge(me)
 		if seen != "" && seen == before {
 			text = seen
 			return errNeverEnds // two looks agree
@@ -110,7 +62,7 @@ func (w *waiting) await(me uint64) (done bool, text string) {
 		before = seen
 		return nil
 	}
-	wait := waits.Wait{Point: w.p, End: w.end, Slice: slice(w.rt), Listed: listed, Look: look}
+	wait := waits.Wait{Point: p, End: end, Slice: Slice(rt), Listed: listed, Look: look}
 	done, _ = wait.Do()
 	return done, text
 }
@@ -119,26 +71,26 @@ func (w *waiting) await(me uint64) (done bool, text string) {
 type look struct {
 	stall.Graph
 	streams map[stall.Party]driver.Busy
-	threads map[uint64]*caller
+	threads map[uint64]*Thread
 	held    map[uint64]bool // threads that wait for something outside of the library
 	lines   []string
 	advice  string
 }
 
 func picture(rt *hal.Runtime) *look {
-	l := &look{streams: map[stall.Party]driver.Busy{}, threads: map[uint64]*caller{}, held: map[uint64]bool{}}
+	l := &look{streams: map[stall.Party]driver.Busy{}, threads: map[uint64]*Thread{}, held: map[uint64]bool{}}
 	l.Blocked, l.Streams = blocked.Blocked(), rt.Busy()
 	known := map[int]bool{}
 	reports := map[uint64]uint64{} // the numbers of the threads that run reports, by tokens
-	for number, c := range callers.All() {
+	for number, c := range Threads.All() {
 		l.threads[uint64(number)] = c
-		if token := c.reporting.Load(); token != 0 {
+		if token := c.Reporting.Load(); token != 0 {
 			reports[token] = uint64(number)
 		}
 	}
 	l.Blocked = slices.DeleteFunc(l.Blocked, func(b stall.Blocked) bool { return l.threads[b.Thread] == nil }) // ended since
 	for _, b := range l.Blocked {
-		known[l.threads[b.Thread].system] = true
+		known[l.threads[b.Thread].System] = true
 	}
 	for _, b := range l.Streams {
 		l.streams[stall.Party{Device: b.At.Device, Stream: b.At.Stream}] = b
@@ -153,10 +105,10 @@ func picture(rt *hal.Runtime) *look {
 			continue
 		}
 		l.Running = append(l.Running, stall.Running{Thread: thread, Token: b.Number, Report: b.Need == driver.NeedReport})
-		if stall.NeverEnds(l.threads[thread].system) != "" {
+		if stall.NeverEnds(l.threads[thread].System) != "" {
 			l.held[thread] = true
 			l.Held = append(l.Held, stall.Held{Thread: thread})
-			known[l.threads[thread].system] = true
+			known[l.threads[thread].System] = true
 		}
 	}
 	quiet, _ := rt.Quiet()
@@ -168,20 +120,20 @@ func picture(rt *hal.Runtime) *look {
 // runs reports whether the thread with the system's number runs a function that may go on by itself.
 func (l *look) runs(id int) bool {
 	return slices.ContainsFunc(l.Running, func(r stall.Running) bool {
-		return l.threads[r.Thread].system == id && !l.held[r.Thread]
+		return l.threads[r.Thread].System == id && !l.held[r.Thread]
 	})
 }
 
 func (l *look) numberOf(t *hal.Thread) uint64 {
 	for number, c := range l.threads {
-		if t != nil && c.t == t {
+		if t != nil && c.T == t {
 			return number
 		}
 	}
 	return 0
 }
 
-func signalMayCome() bool { return C.hs_acl_handles_signals() != 0 }
+func signalMayCome() bool { return C.hs_program_handles_signals() != 0 }
 
 // judge returns the report for a thread that can never go on, "" if it may.
 func (l *look) judge(me uint64) string {
@@ -232,7 +184,7 @@ func (l *look) name(system int) string {
 
 func (l *look) numberOfSystem(system int) uint64 {
 	for number, c := range l.threads {
-		if c.system == system {
+		if c.System == system {
 			return number
 		}
 	}
@@ -268,9 +220,9 @@ func (l *look) thread(number uint64, stuck []stall.Party) (next stall.Party) {
 	i := slices.IndexFunc(l.Blocked, func(b stall.Blocked) bool { return b.Thread == number })
 	if i < 0 {
 		l.advice = "Give the function what it waits for before the host waits for it, and not by work behind it."
-		return l.outside(c.system)
+		return l.outside(c.System)
 	}
-	name := l.name(c.system)
+	name := l.name(c.System)
 	on := parties(l.Blocked[i].On)
 	if len(on) == 0 {
 		return stall.Party{}
@@ -308,7 +260,7 @@ func (l *look) stream(p stall.Party, stuck []stall.Party) stall.Party {
 		}
 		if b.Need == driver.NeedReport {
 			l.add("no thread takes the reports of this stream")
-			l.advice = "Let a thread call aclrtProcessReport while the host waits for the stream."
+			l.advice = ReportAdvice
 		}
 	case driver.NeedEvent:
 		l.add("event %d is not recorded, and nobody is left who could record it", b.Number)
@@ -329,7 +281,7 @@ func (l *look) title(p stall.Party) string {
 
 // functionOf names the function that a thread runs.
 func functionOf(thread uint64) string {
-	f := frameAt(uintptr(C.hs_acl_function_of(C.uint32_t(thread))))
+	f := frameAt(uintptr(C.hs_program_function_of(C.uint32_t(thread))))
 	if f.Function == "" {
 		return f.text()
 	}

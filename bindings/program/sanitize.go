@@ -1,4 +1,4 @@
-package main
+package program
 
 import (
 	"fmt"
@@ -114,7 +114,7 @@ func addPlace(add func(string, ...any), a order.Access) {
 	}
 }
 
-// streamText names a stream by what aclrtStreamGetId returns.
+// streamText names a stream by its number.
 func streamText(a order.Access) string {
 	if a.Host {
 		return "the host"

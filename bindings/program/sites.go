@@ -1,4 +1,4 @@
-package main
+package program
 
 // #include "thread.h"
 import "C"
@@ -10,11 +10,11 @@ import (
 )
 
 // stack is where a call of the library was made: return addresses in the program, the innermost first.
-type stack [C.HS_ACL_STACK]uintptr
+type stack [C.HS_PROGRAM_STACK]uintptr
 
 // stackNow returns the stack of the call that is in progress on the calling thread.
 func stackNow() (s stack) {
-	C.hs_acl_self_stack((*C.uintptr_t)(unsafe.Pointer(&s[0])))
+	C.hs_program_self_stack((*C.uintptr_t)(unsafe.Pointer(&s[0])))
 	return s
 }
 

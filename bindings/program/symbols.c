@@ -7,29 +7,29 @@
 #include <stdlib.h>
 #include <string.h>
 
-char *hs_acl_module(uintptr_t address, uintptr_t *base)
+char *hs_program_module(uintptr_t address, uintptr_t *base)
 {
     Dl_info info;
     if (!dladdr((void *)address, &info) || info.dli_fname == NULL) return NULL;
     *base = (uintptr_t)info.dli_fbase;
     /* The program itself has the name by which it was called, which may not lead to it. */
     Dl_info own;
-    int program = dladdr((void *)hs_acl_module, &own) && strchr(info.dli_fname, '/') == NULL;
+    int program = dladdr((void *)hs_program_module, &own) && strchr(info.dli_fname, '/') == NULL;
     return strdup(program ? "/proc/self/exe" : info.dli_fname);
 }
 
-char *hs_acl_demangled(const char *name)
+char *hs_program_demangled(const char *name)
 {
     char *(*demangle)(const char *, char *, size_t *, int *) = dlsym(RTLD_DEFAULT, "__cxa_demangle");
     return demangle && name[0] == '_' && name[1] == 'Z' ? demangle(name, NULL, NULL, NULL) : NULL;
 }
 
 /* Whether the program handles a signal that may come by itself, and does not only ask it to end. */
-int hs_acl_handles_signals(void)
+int hs_program_handles_signals(void)
 {
     Dl_info own, of;
     struct sigaction action;
-    if (!dladdr((void *)hs_acl_module, &own)) return 1;
+    if (!dladdr((void *)hs_program_module, &own)) return 1;
     for (int number = 1; number < NSIG; number++) {
         if (number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT) continue;
         if (sigaction(number, NULL, &action) != 0) continue;

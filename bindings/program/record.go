@@ -1,6 +1,6 @@
-package main
+package program
 
-// #include "process.h"
+// #include "exit.h"
 // #include "thread.h"
 import "C"
 
@@ -16,7 +16,7 @@ import (
 
 // useSites makes calls keep their stacks, and listeners get their numbers.
 func useSites(rt *hal.Runtime) {
-	C.hs_acl_stacks = 1
+	C.hs_program_stacks = 1
 	rt.SetSites(site)
 }
 
@@ -42,23 +42,23 @@ func record(rt *hal.Runtime) error {
 	return nil
 }
 
-// tools begins what variables ask for.
-func tools(rt *hal.Runtime) error {
+// Tools begins what variables ask for.
+func Tools(rt *hal.Runtime) error {
 	for _, begin := range []func(*hal.Runtime) error{schedule, sanitize, record} {
 		if err := begin(rt); err != nil {
 			return err
 		}
 	}
 	if sanitizing != nil || recording.path != "" {
-		C.hs_acl_report_at_exit()
+		C.hs_program_report_at_exit()
 	}
 	return nil
 }
 
-// hsAclEnds is called at the end of the process: it returns how much the sanitizer has found.
+// halstreamProgramEnds is called at the end of the process: it returns how much the sanitizer has found.
 //
-//export hsAclEnds
-func hsAclEnds() C.int {
+//export halstreamProgramEnds
+func halstreamProgramEnds() C.int {
 	found := report()
 	if recording.path != "" {
 		if err := writeRecord(recording.rt); err != nil {

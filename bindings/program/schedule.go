@@ -1,4 +1,4 @@
-package main
+package program
 
 // #include "thread.h"
 import "C"
@@ -29,11 +29,11 @@ func whoCalls(rt *hal.Runtime) driver.Caller {
 
 // threadNow returns the calling thread's number, and whether it runs functions of streams.
 func threadNow() (id uint64, inside bool) {
-	number := C.hs_acl_self_number()
+	number := C.hs_program_self_number()
 	if number == 0 {
 		return 0, false // not a thread of the program
 	}
-	t := callerOf(number).t
+	t := Threads.At(uint32(number)).T
 	return t.ID, t.Serves()
 }
 
@@ -56,9 +56,9 @@ func stuck(rt *hal.Runtime) func(token uint64) (stuck, interrupted bool) {
 
 // systemNumber returns the system's number of a thread, 0 if it is unknown.
 func systemNumber(t *hal.Thread) int {
-	for _, c := range callers.All() {
-		if c.t == t {
-			return c.system
+	for _, c := range Threads.All() {
+		if c.T == t {
+			return c.System
 		}
 	}
 	return 0
