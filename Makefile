@@ -143,8 +143,8 @@ build/cuda/lib/libhalstream_cuda.so: go.mod go.sum $(shell find hal ptx bindings
 	mkdir -p $(@D)
 	go build -buildmode=c-shared -buildvcs=false -trimpath -o $@.new -ldflags="-s -w -extldflags \
 		'-Wl,--version-script=$(CURDIR)/libcuda/standalone/exports.map -Wl,-z,nodelete -Wl,--wrap=pthread_create'" ./libcuda/standalone
-	rm $@.h && mv $@.new $@
-	$(PYTHON) buildsupport/driver.py build/cuda/lib
+	mv $@.new $@
+	$(PYTHON) buildsupport/driver.py $(@D)
 
 # Programs in C and C++ on that library, also compiled with the compiler's sanitizers, and with cmake, which
 # it installs where there is none.

@@ -125,6 +125,11 @@ def compile_extension(go, env, version):
         driver.compile_driver(WORK / "driver", driver.names(go), env["CC"])
 
 
+def replace(source, target):
+    """Copy a file over one that a process may have mapped, and that one which starts now must not see half of."""
+    os.replace(shutil.copyfile(source, f"{target}.new"), target)
+
+
 class GoExtension(build_ext):
     def build_extension(self, ext):
         check_libc()
@@ -149,8 +154,7 @@ class GoExtension(build_ext):
         if not (made and stamp.read_text() == digest.hexdigest()):
             compile_extension(go, env, version)
             stamp.write_text(digest.hexdigest())
-        # A process may have the old file mapped, and one that starts now must not see half of the new one.
-        os.replace(shutil.copyfile(OUTPUT, target.with_suffix(".new")), target)
+        replace(OUTPUT, target)
         self.write_generated(target.parent)
 
     def copy_extensions_to_source(self):
@@ -161,7 +165,7 @@ class GoExtension(build_ext):
     def write_generated(self, package):
         stubs.write(package)
         if goos() == "linux":
-            shutil.copytree(WORK / "driver", package / "_driver", dirs_exist_ok=True)
+            shutil.copytree(WORK / "driver", package / "_driver", copy_function=replace, dirs_exist_ok=True)
         for name, folder in GENERATED.items():
             (package / folder).mkdir(exist_ok=True)
             shutil.copyfile(WORK / name, package / folder / name)

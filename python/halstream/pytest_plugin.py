@@ -24,6 +24,7 @@ ini key or a marker asks for them.
 - ``--stream-fix=diff``: print the lines that would order what was found as one patch.
 - ``--stream-fix=apply``: also run the tests again with these lines, on copies of the source, under 50 schedules.
 - ``--stream-torch``: let tests of the real torch use ``'cuda'`` without a GPU, all tests of the session.
+- ``--stream-cuda``: give tests of CUDA programs (numba, cuda.core) the driver on the host device, likewise.
 
 A token under which a test failed is kept in pytest's cache and tried first in later
 sessions that run the test under schedules, until the test passes.
@@ -89,6 +90,7 @@ _MARKER = (
 
 
 _THREADS = "likewise, and leave the host device on real threads instead of the order of the calls"
+_CUDA = "give tests of CUDA programs the driver on the host device, without a GPU"
 _TORCH = "run CUDA programs of the real torch on the host device, without a GPU (halstream.torch.redirect)"
 
 _GROUP = """schedules and checks of stream programs (halstream), for example
@@ -137,12 +139,28 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--stream-fix", choices=("diff", "apply"), default=None, help=_FIX)
     group.addoption("--stream-torch", dest="stream_torch", action="store_true", default=None, help=_TORCH)
     parser.addini("stream_torch", _TORCH, type="bool", default=False)
+    group.addoption("--stream-cuda", dest="stream_cuda", action="store_true", default=None, help=_CUDA)
+    parser.addini("stream_cuda", _CUDA, type="bool", default=False)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     # Before the first conftest: it may ask torch.cuda.is_available() when it is imported.
-    _redirect_torch(early_config, vars(early_config.known_args_namespace).get("stream_torch"))
+    given = vars(early_config.known_args_namespace)
+    _redirect_torch(early_config, given.get("stream_torch"))
+    _provide_driver(early_config, given.get("stream_cuda"))
+
+
+def _provide_driver(config: pytest.Config, given: bool | None) -> None:
+    if not (config.getini("stream_cuda") if given is None else given):
+        return
+    from ._driver import provide
+    from ._errors import HalError
+
+    try:
+        provide()
+    except HalError as exc:
+        raise pytest.UsageError(f"--stream-cuda: {exc}") from None
 
 
 def _redirect_torch(config: pytest.Config, given: bool | None) -> None:
@@ -159,6 +177,7 @@ def _redirect_torch(config: pytest.Config, given: bool | None) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     _redirect_torch(config, config.getoption("stream_torch"))
+    _provide_driver(config, config.getoption("stream_cuda"))
     config.addinivalue_line("markers", _MARKER)
     given: dict[str, Any] = {}
     for name in _HELP:

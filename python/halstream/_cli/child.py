@@ -29,7 +29,7 @@ from .._schedules.turns import split
 from .._traces.opening import at_opening
 from . import script as _script
 from .children import CannotRunError
-from .redirecting import plug_into_paddle, redirect_torch
+from .redirecting import plug_into_paddle, provide_driver, redirect_torch
 
 if TYPE_CHECKING:
     from .._checks.patched import Replaced
@@ -99,8 +99,8 @@ def main(argv: Sequence[str]) -> int:
     ----------
     argv : sequence of str
         The request as JSON (``spec``, ``result``: the answer's file, ``trace``,
-        ``sanitize``, ``strict``, ``pages``, ``torch``, ``paddle``, ``module``, ``nearby``, ``sources``: a
-        file), the script, and its arguments.
+        ``sanitize``, ``strict``, ``pages``, ``torch``, ``paddle``, ``cuda``, ``module``, ``nearby``,
+        ``sources``: a file), the script, and its arguments.
     """
     request, script, args = json.loads(argv[0]), argv[1], argv[2:]
     watch = _Watch(
@@ -114,9 +114,10 @@ def main(argv: Sequence[str]) -> int:
     at_opening(watch.begin)
     if request.get("nearby"):
         nearby.want()
-    if request.get("torch") or request.get("paddle"):
+    targets = {"torch": redirect_torch, "paddle": plug_into_paddle, "cuda": provide_driver}
+    for target in (target for name, target in targets.items() if request.get(name)):
         try:
-            (redirect_torch if request.get("torch") else plug_into_paddle)(CannotRunError)
+            target(CannotRunError)
         except CannotRunError as exc:
             return _answer(request["result"], {"refused": str(exc)}, 2)
     replaced = _other_sources(request.get("sources", ""))

@@ -43,6 +43,7 @@ class Options(NamedTuple):
     pages: bool = False  #: of the sanitizer: see accesses by the pages of memory
     sources: str = ""  #: a file of JSON with other sources by file, which are run in place of the files' own
     paddle: bool = False  #: give the real Paddle the host device first
+    cuda: bool = False  #: give CUDA programs the driver on the host device first
     real_threads: bool = False  #: the sanitizer leaves the device on real threads, in a run without a schedule
 
 
@@ -116,7 +117,7 @@ class Children:
     def _command(self, spec: str, trace: bool, answer: Path) -> list[str]:
         request: dict[str, Any] = {"spec": spec, "result": str(answer), "trace": trace}
         request |= {"sanitize": self._options.sanitize, "torch": self._options.torch}
-        request["paddle"] = self._options.paddle
+        request |= {"paddle": self._options.paddle, "cuda": self._options.cuda}
         request |= {"module": self._options.module, "strict": self._options.strict, "pages": self._options.pages}
         request |= {"nearby": nearby.wanted(), "sources": self._options.sources}
         options = [f"-W{option}" for option in sys.warnoptions]

@@ -16,7 +16,7 @@ from .. import __version__
 from .._checks.formats import Target, target, write
 from .._checks.results import Result
 from .._checks.suppress import from_environment
-from .._errors import InvalidValueError, ScheduleError
+from .._errors import BackendAbsentError, InvalidValueError, ScheduleError
 from . import programs as _programs
 from . import script as _script
 from .campaign import EXAMPLES, campaign
@@ -50,7 +50,7 @@ halstream run --sanitize --report sarif:out.sarif --report html:out.html train.p
 Script = Annotated[
     str,
     typer.Argument(
-        metavar="SCRIPT", help="Python program to run, or a compiled one that uses libascendcl.so.", show_default=False
+        metavar="SCRIPT", help="Python program to run, or a compiled one that uses libascendcl.so or libcuda.so.1.", show_default=False
     ),
 ]
 Args = Annotated[
@@ -178,6 +178,9 @@ Torch = Annotated[
 Paddle = Annotated[
     bool, typer.Option("--paddle", help="Give the real Paddle the host device, as its custom device custom_cpu.")
 ]
+Cuda = Annotated[
+    bool, typer.Option("--cuda", help="Give CUDA programs the driver on the host device: numba, cuda.core, or in C.")
+]
 Module = Annotated[bool, typer.Option("-m", help="SCRIPT is the name of a module, as for python -m.")]
 Stalls = Annotated[bool, typer.Option("--stalls/--no-stalls", help="End waits that can never end, and say why.")]
 
@@ -204,6 +207,7 @@ def run(
     pages: Pages = False,
     torch: Torch = False,
     paddle: Paddle = False,
+    cuda: Cuda = False,
     module: Module = False,
     stalls: Stalls = True,
     report: Annotated[
@@ -244,6 +248,8 @@ def run(
         scripts_only["--paddle"] = paddle
         for name in [name for name, given in (scripts_only | {"--report": report, "--fix": fix}).items() if given]:
             fail(f"{name} is for scripts in Python, and {script} is a compiled program; leave it out")
+        if cuda:
+            _driver_for_programs()
         if schedules is None:
             raise typer.Exit(_programs.plain(script, args or (), sanitize=sanitize, threads=on_threads))
         raise typer.Exit(_programs.explore(script, args or (), schedules, seed, timeout, sanitize=sanitize))
@@ -267,7 +273,9 @@ def run(
         fail("--leaks is for a single run: leave out --schedules")
     if not timeout > 0:
         fail(f"timeout is {timeout}; give a number of seconds above 0")
-    options = _running.Options(sanitize, torch, timeout, module, strict, pages, paddle=paddle, real_threads=on_threads)
+    options = _running.Options(
+        sanitize, torch, timeout, module, strict, pages, paddle=paddle, cuda=cuda, real_threads=on_threads
+    )
     wanted = _running.SCHEDULES if schedules is None else schedules
     try:
         settings = Settings(wanted, depth, seed, shrink_runs, shrink_seconds, threads=threads)
@@ -295,6 +303,16 @@ def run(
     raise typer.Exit(code)
 
 
+def _driver_for_programs() -> None:
+    """Let compiled programs find the CUDA driver on the host device."""
+    from .._driver import variables
+
+    try:
+        os.environ.update(variables(python=False))
+    except BackendAbsentError as exc:
+        fail(str(exc))
+
+
 @app.command(context_settings=_SCRIPT)
 def replay(
     token: Annotated[str, typer.Argument(metavar="TOKEN", help="As `run` printed it.", show_default=False)],
@@ -305,6 +323,7 @@ def replay(
     pages: Pages = False,
     torch: Torch = False,
     paddle: Paddle = False,
+    cuda: Cuda = False,
     module: Module = False,
 ) -> None:
     """Run SCRIPT under the schedule of TOKEN, to see a failure again.
@@ -314,6 +333,8 @@ def replay(
     from . import running as _running
 
     if not module and _programs.is_program(script):
+        if cuda:
+            _driver_for_programs()
         try:
             raise typer.Exit(_programs.replay(token, script, list(args or ()), sanitize=sanitize))
         except ScheduleError as exc:
@@ -324,7 +345,7 @@ def replay(
     if sanitize:
         _readable_suppressions()
     try:
-        options = _running.Options(sanitize, torch, module=module, strict=strict, pages=pages, paddle=paddle)
+        options = _running.Options(sanitize, torch, module=module, strict=strict, pages=pages, paddle=paddle, cuda=cuda)
         code = _running.replay(token, script, list(args or ()), options, say=say)
     except (ScheduleError, _running.CannotRunError) as exc:
         fail(str(exc))

@@ -1,4 +1,4 @@
-"""The real torch and the real Paddle in commands: what lets them use the host device, and what has to be built."""
+"""The real torch, the real Paddle and CUDA programs in commands: what lets them use the host device."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .._capi import get_api
 from .._errors import HalError
 from .started import in_children
 
-__all__ = ["build_module", "plug_into_paddle", "redirect_torch"]
+__all__ = ["build_module", "plug_into_paddle", "provide_driver", "redirect_torch"]
 
 
 def redirect_torch(failure: Callable[[str], Exception], *, sanitize: bool = False) -> None:
@@ -36,6 +36,19 @@ def plug_into_paddle(failure: Callable[[str], Exception], *, sanitize: bool = Fa
         plugin.install()
         get_api()  # opens the backend of this process, which the variables below are not for
         in_children("HALSTREAM_PADDLE", "plugin", sanitize=sanitize)
+    except HalError as exc:
+        raise failure(str(exc)) from None
+
+
+def provide_driver(failure: Callable[[str], Exception]) -> None:
+    """Give programs the CUDA driver on the host device, here and in processes that this one starts.
+
+    Where that is not possible, it raises a `failure` with the reason.
+    """
+    from .._driver import provide
+
+    try:
+        provide()
     except HalError as exc:
         raise failure(str(exc)) from None
 

@@ -27,7 +27,7 @@ from .._stalls import leaks as _leaks
 from .._traces.opening import at_opening
 from . import script as _script
 from .children import UNKNOWN, CannotRunError, Children, Options
-from .redirecting import plug_into_paddle, redirect_torch
+from .redirecting import plug_into_paddle, provide_driver, redirect_torch
 from .remembered import forget, recall, remember
 from .terminal import say
 
@@ -108,6 +108,8 @@ def plain(script: str, args: Sequence[str], options: Options, *, leaks: bool, in
         redirect_torch(CannotRunError, sanitize=options.sanitize)
     if options.paddle:
         plug_into_paddle(CannotRunError, sanitize=options.sanitize)
+    if options.cuda:
+        provide_driver(CannotRunError)
     failed: list[Result] = []
     with contextlib.nullcontext() if into is None else _assertions_of_functions(failed):
         outcome = _script.run(script, args, options.module)
@@ -146,7 +148,7 @@ def _assertions_of_functions(into: list[Result]) -> Iterator[None]:
 
 def replay_command(token: str, script: str, args: Sequence[str], options: Options) -> str:
     """Return what a user types to see a failure again."""
-    flags = ("sanitize", "strict", "pages", "torch", "paddle")
+    flags = ("sanitize", "strict", "pages", "torch", "paddle", "cuda")
     given = [f"--{name}" for name in flags if getattr(options, name)] + ["-m"] * options.module
     return shlex.join(["halstream", "replay", *given, token, script, *args])
 

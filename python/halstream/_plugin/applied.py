@@ -114,6 +114,8 @@ def _options(config: pytest.Config, folder: str, schedules: int) -> list[str]:
     words += ["-o", "stream_report=", f"--import-mode={config.getoption('importmode', 'prepend')}"]
     if config.getoption("stream_torch", None):
         words.append("--stream-torch")
+    if config.getoption("stream_cuda", None):
+        words.append("--stream-cuda")
     plan = config.stash[PLAN]
     words += [f"--stream-{flag}" for flag in ("strict", "pages") if getattr(plan, flag)]
     return [*words, "--stream-sanitize", "--stream-report=json:" + f"{folder}/found", f"--stream-schedules={schedules}"]
