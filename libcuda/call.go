@@ -155,7 +155,7 @@ func (c *caller) ended(name string, err error) int {
 	}
 	code := codeOf(err)
 	if tells(code) {
-		say(fmt.Sprintf("%s: %s: %v", name, errorName(code), err))
+		say(name, fmt.Sprintf("%s: %v", errorName(code), err))
 	}
 	return code
 }
@@ -170,13 +170,13 @@ func tells(code int) bool {
 	return os.Getenv("HALSTREAM_CUDA_VERBOSE") == "1"
 }
 
-// said are the lines that were written.
+// said are the texts that were written.
 var said sync.Map
 
-// say writes a line to stderr, once.
-func say(text string) {
+// say writes what is wrong with a call to stderr, once: a device that is lost fails all later calls, too.
+func say(name, text string) {
 	if _, before := said.LoadOrStore(text, true); !before {
-		fmt.Fprintf(os.Stderr, "halstream: %s\n", text)
+		fmt.Fprintf(os.Stderr, "halstream: %s: %s\n", name, text)
 	}
 }
 

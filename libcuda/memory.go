@@ -106,7 +106,9 @@ var memoryFunctions = []function{
 			return err
 		}
 		address, err := c.alloc(a[1], allocation{})
-		put(a, 0, address)
+		if err == nil {
+			put(a, 0, address)
+		}
 		return err
 	}},
 	{name: "cuMemAllocManaged", version: 6000, call: func(c *caller, a *args) error {
@@ -117,7 +119,9 @@ var memoryFunctions = []function{
 			return refuse(invalidValue, "managed memory is attached to all streams (1) or to the host (2), not %#x", a.u32(2))
 		}
 		address, err := c.alloc(a[1], allocation{managed: true, flags: a.u32(2)})
-		put(a, 0, address)
+		if err == nil {
+			put(a, 0, address)
+		}
 		return err
 	}},
 	{name: "cuMemAllocPitch_v2", version: 3020, call: func(c *caller, a *args) error {
@@ -133,8 +137,10 @@ var memoryFunctions = []function{
 		}
 		pitch := (a[2] + alignment - 1) / alignment * alignment
 		address, err := c.alloc(pitch*a[3], allocation{})
-		put(a, 0, address)
-		put(a, 1, pitch)
+		if err == nil {
+			put(a, 0, address)
+			put(a, 1, pitch)
+		}
 		return err
 	}},
 	{name: "cuMemFree_v2", version: 3020, call: func(c *caller, a *args) error {
