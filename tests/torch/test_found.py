@@ -18,7 +18,13 @@ PAGE = (Path(__file__).resolve().parents[2] / "docs/found.md").read_text()
 #: Each program with its report.
 FOUND = re.findall(r"(?ms)^```python\n# file: (\w+)\.py\n(.*?)^```\n\n```text\n(.*?)^```$", PAGE)
 #: What a program needs beside torch.
-LIBRARIES = {"offload": "fairscale", "prefetch": "basicsr"}
+LIBRARIES = {
+    "offload": "fairscale",
+    "prefetch": "basicsr",
+    "fabric": "lightning",
+    "graphs_prefetch": "torch_geometric",
+    "batching": "transformers",
+}
 
 
 def run(folder: Path, name: str, program: str) -> tuple[int, str, str]:
@@ -47,7 +53,7 @@ def test_the_report_of_the_page_is_printed(tmp_path: Path, name: str, program: s
     assert report in errors + "\n", errors
 
 
-@pytest.mark.parametrize("name", ["stager", "mixed", "prefetch"])
+@pytest.mark.parametrize("name", ["stager", "mixed", "prefetch", "fabric"])
 def test_the_line_of_the_report_makes_it_go_away(tmp_path: Path, name: str) -> None:
     needs(name)
     (program, report), *_ = [(program, report) for one, program, report in FOUND if one == name]
@@ -61,4 +67,4 @@ def test_the_line_of_the_report_makes_it_go_away(tmp_path: Path, name: str) -> N
 
 
 def test_every_program_of_the_page_is_run() -> None:
-    assert len(FOUND) == PAGE.count("\n# file: ") == 5
+    assert len(FOUND) == PAGE.count("\n# file: ") == 8
