@@ -46,6 +46,7 @@ WANTED = {
     ("halstream._notebook.objects", "halstream._checks.remedy"): _NOTEBOOK,
     ("halstream._notebook.objects", "halstream._checks.report"): _NOTEBOOK,
     ("halstream._cli.checks", "halstream._cli.doctor"): _COMMAND,
+    ("halstream._cli.checks", "halstream._explain.text"): _COMMAND,
     ("halstream._cli.checks", "halstream._lint.finding"): _COMMAND,
     ("halstream._cli.checks", "halstream._lint.run"): _COMMAND,
     ("halstream._cli.child", "halstream._checks.sanitize"): _TOOL,
@@ -110,7 +111,7 @@ WANTED = {
 
 #: The folders and modules of the package: each imports those before it only, and what WANTED says on purpose.
 LAYERS = (
-    *("_compiled", "_errors", "_notes", "_record_types", "_records", "_runtime", "_native", "_sites"),
+    *("_compiled", "_notes", "_errors", "_explain", "_record_types", "_records", "_runtime", "_native", "_sites"),
     *("_core", "_memory", "_kernel", "_traces", "_dialects", "_stalls", "_checks", "_schedules"),
     *("acl", "cupy", "cupyx", "mindspore", "paddle", "torch", "_notebook", "_lint", "_capi", "_campaign"),
     *("_plugin", "testing", "pytest_plugin", "_cli", "cli", "__main__"),

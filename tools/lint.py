@@ -16,6 +16,7 @@ import sys
 from pathlib import Path
 
 import docstrings
+import error_pages
 import imports
 import includes
 import module_state
@@ -79,7 +80,14 @@ def main() -> int:
         if subprocess.run(command, cwd=ROOT).returncode:
             failed.append(" ".join(command[-2:]))
     paths = source_files()
-    problems = [*gofmt(paths), *module_state.check(), *imports.check(), *includes.check(), *docstrings.check()]
+    problems = [
+        *gofmt(paths),
+        *module_state.check(),
+        *imports.check(),
+        *includes.check(),
+        *docstrings.check(),
+        *error_pages.check(),
+    ]
     for problem in [*problems, *unknown_types()]:
         print(f"lint: {problem}")
         failed.append(problem)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ._notes import point_to_page
+
 __all__ = [
     "AbortedError",
     "BackendAbsentError",
@@ -50,11 +52,15 @@ class HalError(RuntimeError):
     """
 
     kind: str = "unknown"
+    #: The code of the page that explains it, '' without one: see `halstream explain`.
+    _page: str = ""
 
     def __init__(self, message: str = "", *, code: int = 0, operation: str = "") -> None:
         super().__init__(message)
         self.code = code
         self.operation = operation
+        if self._page:
+            point_to_page(self, self._page)
 
 
 class NotReadyError(HalError):
@@ -127,6 +133,7 @@ class NotSupportedError(HalError):
     """The backend, or this kind of object, cannot do this."""
 
     kind = "not_supported"
+    _page = "not-supported"
 
 
 class NotSubscribedError(HalError):
@@ -141,6 +148,10 @@ class OutOfMemoryError(HalError):
     kind = "out_of_memory"
 
 
+#: What CUDA's driver calls an illegal address, and a misaligned one.
+_WRONG_ADDRESS = (700, 716)
+
+
 class DeviceLostError(HalError):
     """The device failed.
 
@@ -148,6 +159,12 @@ class DeviceLostError(HalError):
     """
 
     kind = "device_lost"
+    _page = "device-lost"
+
+    def __init__(self, message: str = "", *, code: int = 0, operation: str = "") -> None:
+        if code in _WRONG_ADDRESS:
+            self._page = "kernel-bounds"
+        super().__init__(message, code=code, operation=operation)
 
 
 class BackendAbsentError(HalError):
@@ -208,10 +225,20 @@ class WaitTimeoutError(HalError, TimeoutError):
     kind = "timeout"
 
 
+#: What the text of a stall says where it is a circle.
+IN_A_CIRCLE = "each of these waits for the next, and the last for an earlier one"
+
+
 class StallError(HalError):
     """The wait can never end: everything it could wait for waits, too."""
 
     kind = "stall"
+    _page = "stall-nobody-left"
+
+    def __init__(self, message: str = "", *, code: int = 0, operation: str = "") -> None:
+        if IN_A_CIRCLE in message:
+            self._page = "stall-circle"
+        super().__init__(message, code=code, operation=operation)
 
 
 class UnorderedAccessError(HalError):

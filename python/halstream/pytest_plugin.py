@@ -47,6 +47,7 @@ from . import _native
 from ._core import _hostfunc
 from ._core._assertions import collect
 from ._errors import InvalidValueError
+from ._notes import explanation
 from ._plugin.carryover import CARRY_OVER, CarryOver
 from ._plugin.plan import (
     DEFAULT_SCHEDULES,
@@ -258,6 +259,8 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         from ._plugin.sanitized import suppressions
 
         _section(terminalreporter, "suppressed findings of streams", suppressions(reports))
+    for code in dict.fromkeys(code for report in reports for code in getattr(report, "stream_codes", ())):
+        terminalreporter.write_line(explanation(code))
 
 
 def _section(terminalreporter: Any, title: str, lines: list[str]) -> None:

@@ -15,6 +15,8 @@ from .._native._constants import (
     OP_CALL,
     OP_NATIVE,
     OP_REPORT,
+    WHY_HOST_DID_NOT_SYNCHRONIZE,
+    WHY_HOST_SYNCHRONIZED_BEFORE_IT_WAS_ENQUEUED,
 )
 from .._records import AccessRecord, FindingRecord, MadeRecord, NoteRecord
 from .._sites import Frame
@@ -46,6 +48,19 @@ _OF_CLASSES = ("torch/cuda/streams.py", "paddle/device/__init__.py")
 
 # What the real torch calls its operations.
 _IN_MODULE = re.compile(r"(\w+::\S+(?: \(backward\))?) in (\S+)")
+
+#: The codes of pages by category, for mistakes of kernels by the tool.
+_CODES = {
+    "query": "ordered-by-query",
+    "timing": "ordered-by-host-timing",
+    "refill": "refilled-pinned-memory",
+    "undeclared": "unknown-accesses",
+    "racecheck": "kernel-shared-race",
+    "initcheck": "kernel-uninitialised",
+    "synccheck": "kernel-barrier",
+}
+#: Why accesses are unordered where the host did not wait.
+_OF_THE_HOST = (WHY_HOST_DID_NOT_SYNCHRONIZE, WHY_HOST_SYNCHRONIZED_BEFORE_IT_WAS_ENQUEUED)
 
 
 class Access(NamedTuple):
@@ -228,6 +243,15 @@ class Finding(NamedTuple):
         from .remedy import remedy
 
         return remedy(self).line
+
+    @property
+    def code(self) -> str:
+        """The code of the page that explains it: see ``halstream explain``."""
+        if self.category != "race":
+            return _CODES[self.tool or self.category]
+        if self.memory:
+            return "use-after-free"
+        return "host-too-early" if self.why in _OF_THE_HOST else "unordered-access"
 
     @property
     def dialect(self) -> str:

@@ -33,12 +33,24 @@ from .._native._constants import (
     WHY_WAITED_FOR_ANOTHER_STREAM,
     WHY_WAITED_FOR_ITS_OWN_RECORD,
 )
+from .._notes import explanation
 from . import source as _source
 from .finding import Access, Finding
 from .remedy import Remedy, remedy, stream_label
 from .suppress import Rule
 
-__all__ = ["LOST_BY_COMPILER", "ON_THREADS", "Report", "described", "how", "reason", "suppressed_lines", "text"]
+__all__ = [
+    "LOST",
+    "LOST_BY_COMPILER",
+    "ON_THREADS",
+    "Report",
+    "described",
+    "explanations",
+    "how",
+    "reason",
+    "suppressed_lines",
+    "text",
+]
 
 #: What is not seen on real threads; an option that sees it follows.
 ON_THREADS = (
@@ -46,7 +58,9 @@ ON_THREADS = (
     "function holds that has not run yet; both are seen with"
 )
 
-#: What stands before findings in code that torch.compile made.
+#: The code of the page on findings in code that torch.compile made.
+LOST = "lost-by-compiler"
+#: What stands before them.
 LOST_BY_COMPILER = (
     "torch.compile lost an order: the program orders these accesses, and the code that was made of it does not"
 )
@@ -255,6 +269,11 @@ def how(found: Iterable[Finding]) -> str:
 
 
 _IN_ORDER = "in the order of the calls"
+
+
+def explanations(found: Iterable[Finding]) -> list[str]:
+    """Return the lines that lead from findings to their pages, one for each kind."""
+    return [explanation(code) for code in dict.fromkeys(f.code for f in found)]
 
 
 def suppressed_lines(by_library: Mapping[str, int]) -> list[str]:

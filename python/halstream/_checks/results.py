@@ -13,11 +13,11 @@ from .._traces.sequence import Sequence
 from .edit import Edit, edits
 from .finding import Access, Finding
 from .nearby import sequence_of
-from .remedy import remedy
-from .report import described, how, reason
+from .remedy import remedy, stream_label
+from .report import LOST, described, how, reason
 
 __all__ = [
-    "CALLER", "RULES", "Change", "Fix", "Place", "Result", "Rule", "failing_schedule", "left", "of_exception",
+    "CALLER", "RULES", "Change", "Fix", "Place", "Result", "Rule", "Touch", "failing_schedule", "left", "of_exception",
     "of_finding", "under_schedule",
 ]  # fmt: skip
 
@@ -67,6 +67,18 @@ class Place(TypedDict):
     text: str
 
 
+class Touch(TypedDict):
+    """One of the operations that work on the same bytes."""
+
+    file: str
+    line: int
+    function: str
+    stream: str  #: '' for the host
+    operation: str  #: what works on them, such as ``copy`` or ``aten::addmm``
+    write: bool
+    text: str  #: all of it in words
+
+
 class Fix(TypedDict):
     """A line of code, and the place that it goes before or after; without one `where` says it in words."""
 
@@ -90,11 +102,14 @@ class Result(TypedDict):
     """One result."""
 
     rule: str
+    code: str  #: of the page that explains it
     level: Level
     title: str  #: in a phrase
     text: str  #: all of it
     place: Place | None
     others: list[Place]  #: what else takes part, and the calls that led there
+    accesses: list[Touch]  #: the operations without an order; of a kernel's mistake its launch
+    why: str  #: nothing orders them
     fix: Fix | None
     changes: list[Change]  #: that the fix makes
     count: int
@@ -104,19 +119,22 @@ class Result(TypedDict):
     timeline: Sequence | None  #: the operations around it, where a report that draws them was asked for
 
 
-def of_finding(finding: Finding, test: str = "") -> Result:
-    """Return what the sanitizer found."""
+def of_finding(finding: Finding, test: str = "", *, lost: bool = False) -> Result:
+    """Return what the sanitizer found; `lost`: torch.compile made it, and the program has no such accesses."""
     first, second = finding.first, finding.second
     main, other = (first, second) if finding.category in ("refill", "kernel") else (second, first)
     found = remedy(finding)
     at = found.place
     return {
         "rule": finding.category,
+        "code": LOST if lost else finding.code,
         "level": RULES[finding.category].level,
         "title": f"{described(finding, main)}; {reason(finding)}",
         "text": "\n  ".join(filter(None, [finding.text, how([finding])])),
         "place": _place(main, described(finding, main)),
         "others": [*_stack(main.frames[1:]), *_others(finding, other)],
+        "accesses": [_touch(finding, one) for one in (first, second)[: 1 if finding.category == "kernel" else 2]],
+        "why": reason(finding),
         "fix": {
             "code": found.line, "where": found.where, "file": at.file if at else "", "line": at.line if at else 0,
             "proven": found.proven,
@@ -136,26 +154,15 @@ def _change(one: Edit) -> Change:
 
 def left(line: str, place: Frame | None, test: str = "") -> Result:
     """Return something that is left at the end of a program or a test."""
-    where: Place | None = None
-    if place is not None:
-        where = {"file": place.file, "line": place.line, "function": place.function, "text": "made here"}
-    return {
-        "rule": "leak", "level": "error", "title": line, "text": line, "place": where, "others": [], "fix": None,
-        "changes": [], "count": 1, "suppression": "", "test": test, "token": "", "timeline": None,
-    }  # fmt: skip
+    return _without_accesses("leak", "leak", line, line, place and _at(place, "made here"), test)
 
 
 def failing_schedule(
     title: str, text: str, place: Frame | None, test: str, token: str, timeline: Sequence | None = None
 ) -> Result:
     """Return a failure under a schedule."""
-    where: Place | None = None
-    if place is not None:
-        where = {"file": place.file, "line": place.line, "function": place.function, "text": title}
-    return {
-        "rule": "schedule", "level": "error", "title": title, "text": text, "place": where, "others": [], "fix": None,
-        "changes": [], "count": 1, "suppression": "", "test": test, "token": token, "timeline": timeline,
-    }  # fmt: skip
+    found = _without_accesses("schedule", "schedule-failure", title, text, place and _at(place, title), test)
+    return {**found, "token": token, "timeline": timeline}
 
 
 def of_exception(exc: BaseException, test: str = "") -> Result | None:
@@ -164,24 +171,35 @@ def of_exception(exc: BaseException, test: str = "") -> Result | None:
     None for any other. The place is the innermost line of the program.
     """
     if isinstance(exc, StallError):
-        rule, text = "stall", str(exc)
+        rule, code, text = "stall", exc._page, str(exc)
     elif isinstance(exc, AssertionError) and on_stream(exc):
-        rule, text = "assertion", "".join(traceback.format_exception_only(exc)).strip()
+        rule, code = "assertion", "assertion-on-stream"
+        text = traceback.format_exception_only(exc)[0].strip()  # without the notes
     else:
         return None
     entries = traceback.extract_tb(exc.__traceback__)
     frames = [Frame(one.filename, one.lineno or 1, one.name) for one in reversed(entries)]
     at = _sites.innermost(frames)
     title = text.partition("\n")[0]
-    place: Place | None = None
     if at is not None:
-        place = {"file": at.file, "line": at.line, "function": at.function, "text": title}
         frames = [one for one in frames[frames.index(at) + 1 :] if _sites.is_program(one.file)]
     return {
-        "rule": rule, "level": "error", "title": title, "text": text, "place": place,
-        "others": _stack(tuple(frames)), "fix": None, "changes": [], "count": 1, "suppression": "",
+        **_without_accesses(rule, code, title, text, at and _at(at, title), test),
+        "others": _stack(tuple(frames)),
+    }
+
+
+def _without_accesses(rule: str, code: str, title: str, text: str, place: Place | None, test: str) -> Result:
+    """Return a result that is no pair of accesses."""
+    return {
+        "rule": rule, "code": code, "level": RULES[rule].level, "title": title, "text": text, "place": place,
+        "others": [], "accesses": [], "why": "", "fix": None, "changes": [], "count": 1, "suppression": "",
         "test": test, "token": "", "timeline": None,
     }  # fmt: skip
+
+
+def _at(frame: Frame, text: str) -> Place:
+    return {"file": frame.file, "line": frame.line, "function": frame.function, "text": text}
 
 
 def under_schedule(one: Result, text: str, token: str, timeline: Sequence | None) -> Result:
@@ -193,6 +211,17 @@ def _place(access: Access, text: str) -> Place | None:
     for frame in access.frames[:1]:
         return {"file": frame.file, "line": frame.line, "function": frame.function, "text": text}
     return None
+
+
+def _touch(finding: Finding, access: Access) -> Touch:
+    file, line, function = access.frames[0] if access.frames else ("", 0, "")
+    return {
+        "file": file, "line": line, "function": function,
+        "stream": "" if access.host else stream_label(finding, access),
+        "operation": access.operation or access.kind,
+        "write": access.write,
+        "text": described(finding, access),
+    }  # fmt: skip
 
 
 def _stack(frames: tuple[Frame, ...]) -> list[Place]:

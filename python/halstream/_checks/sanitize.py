@@ -25,7 +25,7 @@ from .._core._exit import exit_with
 from .._core._hostaccess import host_access
 from .._errors import ForkError, InvalidValueError, UnorderedAccessError
 from .._native._constants import CHECK_IN_ORDER, CHECK_OBSERVE, CHECK_PAGES
-from .._notes import add_note
+from .._notes import add_note, point_to_page
 from .._records import CheckRecord, FindingRecord, decode
 from .._runtime import runtime
 from . import kept as _kept
@@ -35,7 +35,7 @@ from . import proving as _proving
 from . import seen as _seen
 from .finding import Finding, Made, finding_of
 from .remedy import first_option, remedy
-from .report import Report
+from .report import Report, explanations
 from .seen import Functions
 from .suppress import Rule, Rules, rules_of
 from .terminated import before_sigterm
@@ -299,7 +299,7 @@ class sanitize(contextlib.ContextDecorator):
                 warnings.warn(gaps, UnorderedAccessWarning, stacklevel=2)
             return
         if exc is not None:
-            add_note(exc, str(report))
+            add_note(exc, "\n".join([str(report), *explanations(report.all)]))
         elif self._on == "raise":
             raise _error(report)
         else:
@@ -310,6 +310,8 @@ class sanitize(contextlib.ContextDecorator):
 def _error(report: Report, text: str = "") -> UnorderedAccessError:
     error = UnorderedAccessError(text or str(report), operation="sanitize")
     error.report = report  # type: ignore[attr-defined]
+    for code in dict.fromkeys(finding.code for finding in report.all):
+        point_to_page(error, code)
     return error
 
 
@@ -426,4 +428,4 @@ def _at_exit() -> None:
             except UnorderedAccessWarning as exc:  # warnings are errors, but at exit nothing catches one
                 print(exc, file=sys.stderr)
     elif unhandled or _Process.mode == "1":
-        print(report, file=sys.stderr)
+        print(report, *explanations(report.all), sep="\n", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""The commands that run no program: `doctor` and `lint`."""
+"""The commands that run no program: `doctor`, `explain` and `lint`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rich.text import Text
 
 from .terminal import fail, put
 
-__all__ = ["doctor", "lint"]
+__all__ = ["doctor", "explain", "lint"]
 
 _STYLES = {"ok": "green", "missing": "dim", "differs": "yellow", "broken": "bold red"}
 
@@ -47,6 +47,24 @@ def doctor(
             else "\nnothing that is needed is missing"
         )
     raise typer.Exit(1 if broken else 0)
+
+
+def explain(
+    code: Annotated[
+        str | None,
+        typer.Argument(metavar="[CODE]", help="As the last line of a report gives it; without it all are listed."),
+    ] = None,
+) -> None:
+    """Say what a kind of report means, with three usual repairs and a small example.
+
+    The exit code is 2 if there is no such kind, else 0.
+    """
+    from .._explain.text import UnknownCodeError, overview, page
+
+    try:
+        put(overview() if code is None else page(code).rstrip())
+    except UnknownCodeError as exc:
+        fail(str(exc))
 
 
 def lint(

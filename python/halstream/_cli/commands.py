@@ -20,7 +20,7 @@ from .._errors import BackendAbsentError, InvalidValueError, ScheduleError
 from . import programs as _programs
 from . import script as _script
 from .campaign import EXAMPLES, campaign
-from .checks import doctor, lint
+from .checks import doctor, explain, lint
 from .terminal import App, Command, bars, fail, put, say
 
 __all__ = ["app"]
@@ -354,6 +354,7 @@ def replay(
 
 app.command(epilog=EXAMPLES)(campaign)
 app.command()(doctor)
+app.command()(explain)
 app.command()(lint)
 
 

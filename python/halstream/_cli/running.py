@@ -13,10 +13,11 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from .._checks import nearby
-from .._checks.report import ON_THREADS
+from .._checks.report import ON_THREADS, explanations
 from .._checks.results import Result, failing_schedule, of_exception, of_finding, under_schedule
 from .._checks.terminated import before_sigterm
 from .._errors import HalError, ScheduleError, UnorderedAccessError
+from .._notes import explanation
 from .._schedules.block import stale
 from .._schedules.explain import explain, nondeterminism, sequence_of
 from .._schedules.replay import replay_changed
@@ -79,11 +80,11 @@ def plain(script: str, args: Sequence[str], options: Options, *, leaks: bool, in
         try:
             stack.close()
         except UnorderedAccessError as exc:
-            print(exc, file=sys.stderr)
+            print(exc, *explanations(reports[-1].all), sep="\n", file=sys.stderr)
             found_something = True
         else:
             if reports and (reports[-1].all or reports[-1].by_library):
-                print(reports[-1], file=sys.stderr)
+                print(reports[-1], *explanations(reports[-1].all), sep="\n", file=sys.stderr)
 
     def begin() -> None:
         nonlocal tracked
@@ -246,7 +247,9 @@ def _report(found: Found, children: Children, command: str) -> str:
     parts = [f"... {left} line(s) left out"] * (left > 0) + lines[-_MOST:] + [""] * bool(lines)
     parts.append(f"halstream: the script failed: {found.execution.failure}")
     parts.append(nondeterminism(found) if found.difference else explain(found, replay=command, text=children.text))
-    return "\n".join(parts)
+    of_order = found.execution.failure is not None and found.execution.failure.search and not found.difference
+    codes = dict.fromkeys([one["code"] for one in children.results] or ["schedule-failure"] * of_order)
+    return "\n".join([*parts, *map(explanation, codes)])
 
 
 def replay(

@@ -7,7 +7,12 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-__all__ = ["collect", "mark", "on_stream", "taken"]
+from .._notes import explanation, point_to_page
+
+__all__ = ["collect", "mark", "on_stream", "print_page", "taken"]
+
+#: The code of the page that explains them.
+_PAGE = "assertion-on-stream"
 
 
 class _Collector:
@@ -35,6 +40,14 @@ def mark(exc: BaseException) -> None:
     """Note in an exception that a function on a stream raised it."""
     with contextlib.suppress(Exception):  # of a class that forbids it
         exc._halstream_on_stream = True  # type: ignore[attr-defined]
+        if isinstance(exc, AssertionError):
+            point_to_page(exc, _PAGE)
+
+
+def print_page(exc: BaseException) -> None:
+    """Print the line that leads to the page on assertions of functions on streams, if an exception is one."""
+    if isinstance(exc, AssertionError):
+        print(explanation(_PAGE), file=sys.stderr)
 
 
 def on_stream(exc: BaseException) -> bool:

@@ -348,6 +348,8 @@ def _unraisable(exc: BaseException | None, function: Callable[..., object] | Non
     message = "Exception ignored in a function on a halstream stream"
     try:
         sys.unraisablehook(hook_args()((type(exc), exc, exc.__traceback__, message, function)))
+        if sys.unraisablehook is sys.__unraisablehook__:
+            _assertions.print_page(exc)  # which that one does not show
     except BaseException as wrong:
         # A hook that fails must not end the dispatcher.
         print(f"{message}: {exc!r} (and the hook failed: {wrong!r})", file=sys.stderr)

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from .._core._strict import strict
 from .._errors import NotSupportedError
+from .._notes import point_to_page
 
 __all__ = ["Errors", "NotBuiltError", "attribute_error", "is_not_built", "names", "not_built", "public_names"]
 
@@ -29,6 +30,8 @@ _PACKAGE = __name__.partition(".")[0]
 
 class NotBuiltError(NotSupportedError, AttributeError):
     """An attribute of the mirrored package that is not built yet."""
+
+    _page = "unsupported-name"
 
 
 class Errors(NamedTuple):
@@ -124,7 +127,7 @@ def not_built(module: str, errors: Errors = _ERRORS) -> Callable[[str], Any]:
         kind = (public_names(mirrored) or {}).get(name)
         path = f"{mirrored}.{name}"
         if kind is None:
-            raise AttributeError(_hinted(f"module {module!r} has no attribute {name!r}", path))
+            raise _no_attribute(_hinted(f"module {module!r} has no attribute {name!r}", path))
         if kind not in _MAKERS:
             raise errors.attribute(_absent(path))
         made = _MAKERS[kind](module, name, path, errors)
@@ -153,7 +156,14 @@ def attribute_error(path: str, name: str, errors: Errors = _ERRORS) -> BaseExcep
     """
     if name in (public_names(path) or {}):
         return errors.attribute(f"{path}.{name} is not built yet; {_HINTS[path.partition('.')[0]]}")
-    return AttributeError(f"{path.rpartition('.')[2]!r} object has no attribute {name!r}")
+    return _no_attribute(f"{path.rpartition('.')[2]!r} object has no attribute {name!r}")
+
+
+def _no_attribute(text: str) -> AttributeError:
+    """Return the error for a name that the mirrored package does not have either."""
+    error = AttributeError(text)
+    point_to_page(error, "unsupported-name")
+    return error
 
 
 def is_not_built(found: object) -> bool:

@@ -53,6 +53,8 @@ def run_test(item: pytest.Function, nextitem: pytest.Item | None, plan: Plan, wr
         of.stream_suppressed = dict(runs.suppressed)
     if runs.by_library:
         of.stream_by_library = dict(runs.by_library)
+    if runs.codes:
+        of.stream_codes = list(runs.codes)
     if runs.some_unseen:
         of.stream_some_unseen = True
     _log(item, nextitem, outcome, runs.durations)
@@ -188,6 +190,8 @@ def _fail(outcome: Outcome, why: str) -> None:
 def _attach(runs: Runs, outcome: Outcome, text: str, found: Found | None = None) -> None:
     """Add a text to the end of what is shown of the failure, and the token to its properties."""
     token = found.token if found is not None else None
+    if found is not None and outcome.failure is not None and outcome.failure.search:
+        runs.codes["schedule-failure"] = None
     report = outcome.failed
     if report is None:
         # A subtest failed, which has a report of its own.

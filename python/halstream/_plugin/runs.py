@@ -96,6 +96,8 @@ class Runs:
         self.suppressed = Counter[str]()
         #: And how many those for known libraries took out: see `Report.by_library`.
         self.by_library = Counter[str]()
+        #: The codes of the pages that explain what was found in all runs, each once.
+        self.codes: dict[str, None] = {}
         self.some_unseen = False  #: the sanitizer does not know what some function touches
         self.compiled = False  #: the test has passed without torch.compile
         self.results_wanted = RESULTS in item.config.stash
@@ -315,6 +317,8 @@ class Runs:
 
         pending(_LEFT)  # only work that does not end by itself is left
         lines = [f"the test leaves {line}" for line in _leaks.report(self._leaks)]
+        if lines:
+            self.codes["leak"] = None
         if self.results_wanted:
             self.last.results += [left(line, self.place, self.item.nodeid) for line in lines]
         return "\n".join(lines)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from .._checks import nearby
-from .._checks.report import LOST_BY_COMPILER, how, suppressed_lines, text
+from .._checks.report import LOST, LOST_BY_COMPILER, how, suppressed_lines, text
 from .._checks.results import of_finding
 from .._errors import NotSupportedError
 from .carryover import CARRY_OVER
@@ -56,12 +56,13 @@ def watched(runs: Runs, stack: contextlib.ExitStack) -> tuple[Callable[[], str],
         findings = list(found)[seen:]
         seen += len(findings)
         texts = [text(finding, lost=runs.compiled) for finding in findings]
+        runs.codes |= dict.fromkeys(LOST if runs.compiled else finding.code for finding in findings)
         if texts and runs.compiled:
             texts.insert(0, LOST_BY_COMPILER)
         texts += filter(None, [how(findings)])
         if runs.results_wanted:
             nearby.settle(found.all)
-            runs.last.results = [of_finding(finding, test) for finding in found.all]
+            runs.last.results = [of_finding(finding, test, lost=runs.compiled) for finding in found.all]
         if runs.plan.strict:
             texts += filter(None, [found.functions.gaps(named)])
             named = len(found.functions.unknown) + len(found.functions.unwatched)

@@ -9,6 +9,7 @@ from typing import Any
 from .. import _sites
 from .._core import _hostfunc
 from .._core._context import ReportQueue
+from .._errors import IN_A_CIRCLE
 from .._native._constants import (
     NEED_EVENT,
     NEED_FUNCTION,
@@ -52,9 +53,7 @@ class Chain:
                     if advice != self.advice:
                         self.advice = "\n".join(filter(None, (advice, self.advice)))
         head = "this wait can never end: " + (
-            "each of these waits for the next, and the last for an earlier one"
-            if one is not None
-            else "everything that could end it waits, too"
+            IN_A_CIRCLE if one is not None else "everything that could end it waits, too"
         )
         text = "\n".join([head, *("  " + line for line in (*self.lines, *self._others())), self.advice])
         return re.sub(r"\bdevice (\d+)", lambda found: _sites.real_torch.device(int(found[1])), text)

@@ -20,6 +20,7 @@ from .._core import _base
 from .._core._exit import FOUND, exit_with
 from .._core._lookup import DEVICE
 from .._errors import HalError
+from .._notes import explanation
 from .._records import BlockRecord, BusyRecord, ObjectRecord, decode
 
 __all__ = ["Snapshot", "at_exit", "report", "snapshot", "stop", "tracking"]
@@ -113,6 +114,7 @@ def _print(code: int) -> None:
         print(f"halstream: {len(lines)} thing(s) left at the end of the program", file=sys.stderr)
         for line in lines:
             print("  " + line, file=sys.stderr)
+        print(explanation("leak"), file=sys.stderr)
 
 
 def _settle() -> None:

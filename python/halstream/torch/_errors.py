@@ -87,7 +87,11 @@ def error(kind: str, text: str, **details: Any) -> HalError:
 _MissingName: Any = type(
     AcceleratorError.__name__,
     (_FAMILY["not_supported"], AttributeError),
-    {"__module__": AcceleratorError.__module__, "__doc__": "A name that is not built yet."},
+    {
+        "__module__": AcceleratorError.__module__,
+        "__doc__": "A name that is not built yet.",
+        "_page": "unsupported-name",
+    },
 )
 
 

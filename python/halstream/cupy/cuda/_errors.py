@@ -112,7 +112,11 @@ def unsupported(what: str) -> CUDARuntimeError:
 _MissingName: Any = type(
     CUDARuntimeError.__name__,
     (_CLASSES["not_supported"], AttributeError),
-    {"__module__": CUDARuntimeError.__module__, "__doc__": "A name that is not built yet."},
+    {
+        "__module__": CUDARuntimeError.__module__,
+        "__doc__": "A name that is not built yet.",
+        "_page": "unsupported-name",
+    },
 )
 
 

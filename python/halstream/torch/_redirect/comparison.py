@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..._errors import UnorderedAccessError
+from ..._notes import point_to_page
 from .errors import RedirectError
 from .redirection import redirected
 
@@ -50,7 +51,7 @@ def compare_compiled(
     --------
     >>> halstream.torch.compare_compiled(step, batch)  # doctest: +SKIP
     """
-    from ..._checks.report import LOST_BY_COMPILER, text
+    from ..._checks.report import LOST, LOST_BY_COMPILER, text
 
     if not redirected():
         raise RedirectError("torch is not redirected: call halstream.torch.redirect() before compare_compiled")
@@ -59,13 +60,15 @@ def compare_compiled(
     with eagerly():
         own = _watched(torch, given, lambda: function(*args, **kwargs))
     if own:
-        raise _error(f"the function orders these accesses without torch.compile neither:\n\n{own}", own)
+        raise _error(
+            f"the function orders these accesses without torch.compile neither:\n\n{own}", own, next(iter(own)).code
+        )
     compiled = torch.compile(function, **(options or {}))
     for _ in range(_WARM):
         compiled(*args, **kwargs)
     lost = _watched(torch, given, lambda: compiled(*args, **kwargs))
     if lost:
-        raise _error("\n\n".join([LOST_BY_COMPILER, *(text(finding, lost=True) for finding in lost)]), lost)
+        raise _error("\n\n".join([LOST_BY_COMPILER, *(text(finding, lost=True) for finding in lost)]), lost, LOST)
 
 
 @contextlib.contextmanager
@@ -79,9 +82,10 @@ def eagerly() -> Iterator[None]:
         yield
 
 
-def _error(words: str, report: Report) -> UnorderedAccessError:
+def _error(words: str, report: Report, page: str) -> UnorderedAccessError:
     error = UnorderedAccessError(words, operation="compare_compiled")
     error.report = report  # type: ignore[attr-defined]
+    point_to_page(error, page)
     return error
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..._errors import HalError
+from ..._notes import point_to_page
 
 __all__ = ["NotBuiltError", "RedirectError"]
 
@@ -15,3 +16,7 @@ class RedirectError(HalError):
 
 class NotBuiltError(NotImplementedError, RuntimeError):
     """A part of torch.cuda that halstream does not have; the text names it and says what to do."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        point_to_page(self, "not-supported")

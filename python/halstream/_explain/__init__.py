@@ -1,0 +1,1 @@
+"""What each kind of report means: pages that `halstream explain` prints and docs/errors shows."""
