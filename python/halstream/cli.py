@@ -24,6 +24,10 @@ def main() -> int:
         from ._plugin.trial import main as try_tests
 
         return try_tests(sys.argv[2:])
+    if sys.argv[1:2] == ["_verify"]:
+        from ._plugin.verified import main as verified
+
+        return verified(sys.argv[2:])
     if sys.argv[1:2] == ["_child"]:
         # A run of a script under one schedule; needs nothing of the extra.
         from ._cli.child import main as child

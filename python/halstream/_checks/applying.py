@@ -4,14 +4,26 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from .patch import changed
 from .results import Result
 
-__all__ = ["NOT_PROVEN", "files_of", "sources_of", "unordered", "verdict"]
+__all__ = ["NOT_PROVEN", "Verdict", "files_of", "sources_of", "unordered", "verdict"]
+
+
+class Verdict(NamedTuple):
+    """What became of a program or a test with the suggested lines."""
+
+    text: str
+    proven: bool = False  #: it was silent, and passed under all schedules
+
+    def __str__(self) -> str:
+        return self.text
+
 
 #: Where a finding has no suggested line, or none that can be inserted.
-NOT_PROVEN = "no fix is proven for all that is found in it"
+NOT_PROVEN = Verdict("no fix is proven for all that is found in it")
 
 
 def unordered(results: Iterable[Result]) -> list[Result]:
@@ -29,7 +41,7 @@ def files_of(results: Iterable[Result]) -> set[str]:
     return {os.path.abspath(change["file"]) for one in results for change in one["changes"]}
 
 
-def verdict(files: set[str], loaded: Sequence[str], why: str, schedules: int) -> str:
+def verdict(files: set[str], loaded: Sequence[str], why: str, schedules: int) -> Verdict:
     """Return what became of a program with the lines.
 
     Parameters
@@ -45,7 +57,7 @@ def verdict(files: set[str], loaded: Sequence[str], why: str, schedules: int) ->
     """
     missing = sorted(files - set(loaded))
     if missing:
-        return f"not tried: {', '.join(missing)} was not loaded as source"
+        return Verdict(f"not tried: {', '.join(missing)} was not loaded as source")
     if not why:
-        return f"silent and passes under {schedules} schedules"
-    return "still fails: " + why.strip().replace("\n", "\n    ")
+        return Verdict(f"silent and passes under {schedules} schedules", proven=True)
+    return Verdict("still fails: " + why.strip().replace("\n", "\n    "))

@@ -17,7 +17,7 @@ from .page import page
 from .patch import unified
 from .results import CALLER, RULES, Place, Result
 
-__all__ = ["FORMATS", "Target", "target", "write"]
+__all__ = ["FORMATS", "Target", "fingerprint", "target", "write"]
 
 _ROOT = "SRCROOT"
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -132,7 +132,7 @@ def _result(one: Result, index: int, root: str) -> dict[str, Any]:
         "locations": [_location(one["place"], root)] if one["place"] else [],
         "relatedLocations": [{"id": i, **_location(place, root)} for i, place in enumerate(one["others"], 1)],
         "occurrenceCount": max(1, one["count"]),
-        "partialFingerprints": {"halstreamPlaces/v1": _fingerprint(one, root)},
+        "partialFingerprints": {"halstreamPlaces/v1": fingerprint(one, root)},
         "properties": {key: one[key] for key in ("test", "token", "suppression") if one[key]},
     }
     return found
@@ -156,7 +156,7 @@ def _quoted(relative: str) -> str:
     return Path("/", relative).as_uri()[len("file:///") :]
 
 
-def _fingerprint(one: Result, root: str) -> str:
+def fingerprint(one: Result, root: str) -> str:
     """Return what stays the same when lines are added elsewhere, and streams are numbered otherwise."""
     parts = [one["rule"]]
     for place in (one["place"], *one["others"]):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from .._checks.applying import NOT_PROVEN, files_of, sources_of, unordered, verdict
+from .._checks.applying import NOT_PROVEN, Verdict, files_of, sources_of, unordered, verdict
 from .._checks.results import Result
 from .._schedules.search import Settings, search
 from .children import CannotRunError, Children, Options
@@ -41,7 +41,7 @@ def noted() -> Callable[[], None]:
 
 def tried(
     script: str, args: Sequence[str], settings: Settings, options: Options, results: Sequence[Result], console: Console
-) -> str:
+) -> Verdict:
     """Return what becomes of a script with all lines that are suggested for what was found in it.
 
     Parameters
@@ -59,23 +59,23 @@ def tried(
     """
     wrong = unordered(results)
     if not wrong:
-        return "there are none: nothing unordered was found"
+        return Verdict("there are none: nothing unordered was found")
     if not all(one["changes"] for one in wrong):
         return NOT_PROVEN
     try:
         return _tried(script, args, settings, options, wrong, console)
     except CannotRunError as exc:
-        return f"not tried: {exc}"
+        return Verdict(f"not tried: {exc}")
 
 
 def _tried(
     script: str, args: Sequence[str], settings: Settings, options: Options, wrong: Sequence[Result], console: Console
-) -> str:
+) -> Verdict:
     plain = Children(script, args, options)
     ended = plain("fifo")
     if not unordered(plain.results):
         more = f" ({ended.failure})" if ended.failure is not None else ""
-        return (
+        return Verdict(
             "not tried: in a process of its own, without input, nothing is found in it without the lines"
             f"{more}; under a schedule its operations run one at a time"
         )

@@ -22,6 +22,8 @@ from . import script as _script
 from .campaign import EXAMPLES, campaign
 from .checks import doctor, explain, lint
 from .terminal import App, Command, bars, fail, put, say
+from .verify import EXAMPLES as VERIFY_EXAMPLES
+from .verify import verify
 
 __all__ = ["app"]
 
@@ -328,9 +330,17 @@ def replay(
 ) -> None:
     """Run SCRIPT under the schedule of TOKEN, to see a failure again.
 
-    The exit code is 0 if SCRIPT passes, 2 if TOKEN is damaged or of another program.
+    SCRIPT may be a test, such as tests/test_x.py::test_y, which pytest runs. The exit code is 0 if SCRIPT passes, 2 if
+    TOKEN is damaged or of another program.
     """
+    from . import replaying as _replaying
     from . import running as _running
+
+    if not module and _replaying.is_test(script):
+        if paddle or args:
+            fail("a test takes neither --paddle nor arguments: leave them out")
+        given = {"sanitize": sanitize, "strict": strict, "pages": pages, "torch": torch}
+        raise typer.Exit(_replaying.replay(token, script, [name for name, wanted in given.items() if wanted]))
 
     if not module and _programs.is_program(script):
         if cuda:
@@ -355,7 +365,22 @@ def replay(
 app.command(epilog=EXAMPLES)(campaign)
 app.command()(doctor)
 app.command()(explain)
+app.command(epilog=VERIFY_EXAMPLES)(verify)
 app.command()(lint)
+
+
+@app.command(name="mcp")
+def mcp() -> None:
+    """Serve verify, explain and replay to agents, by the Model Context Protocol over stdin and stdout.
+
+    It needs the extra halstream[mcp]. The exit code is 2 without it.
+    """
+    from . import server as _server
+
+    try:
+        _server.serve()
+    except _server.MissingExtraError as exc:
+        fail(str(exc))
 
 
 @app.command(name="build-torch")

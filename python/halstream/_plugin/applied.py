@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from .._checks.applying import NOT_PROVEN, files_of, sources_of, unordered, verdict
+from .._checks.applying import NOT_PROVEN, Verdict, files_of, sources_of, unordered, verdict
 from .._checks.results import Result
 from .plan import PLAN
 
@@ -27,7 +27,7 @@ class _Failed(Exception):
     """A process gave no answer."""
 
 
-def tried(config: pytest.Config, results: Sequence[Result], schedules: int) -> Iterator[tuple[str, str]]:
+def tried(config: pytest.Config, results: Sequence[Result], schedules: int) -> Iterator[tuple[str, Verdict]]:
     """Yield each test in which something unordered was found, and what becomes of it with all suggested lines.
 
     Parameters
@@ -51,17 +51,17 @@ def tried(config: pytest.Config, results: Sequence[Result], schedules: int) -> I
         plain = _run(config, patchable, {}, 1)
         fixed = _run(config, patchable, sources, schedules)
     except _Failed as exc:
-        yield from ((test, f"not tried: {exc}") for test in patchable)
+        yield from ((test, Verdict(f"not tried: {exc}")) for test in patchable)
         return
     for test in patchable:
         yield test, _verdict(test, plain, fixed, needed[test], schedules)
 
 
-def _verdict(test: str, plain: Any, fixed: Any, files: set[str], schedules: int) -> str:
+def _verdict(test: str, plain: Any, fixed: Any, files: set[str], schedules: int) -> Verdict:
     if test not in plain["found"]:
         reason = plain["ended"].get(test, "it is not collected")
         more = f" ({reason.strip().splitlines()[-1]})" if reason else ""
-        return (
+        return Verdict(
             "not tried: in a process of its own, with the ini file but no other options of this session, nothing is "
             f"found in it without the lines{more}; it needs state of other tests, or these options"
         )

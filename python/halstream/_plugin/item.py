@@ -201,6 +201,8 @@ def _attach(runs: Runs, outcome: Outcome, text: str, found: Found | None = None)
         report.sections.append((_TITLE, text + notes))
     if token is not None:
         outcome.properties.append(("stream_token", str(token)))
+    for one in outcome.results:
+        one["token"] = one["token"] or str(token or "")
     if runs.results_wanted and outcome.failure is not None and not outcome.results:
         title = str(outcome.failure)
         timeline = sequence_of(found) if found is not None and nearby.wanted() else None
