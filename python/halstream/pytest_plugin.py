@@ -36,6 +36,7 @@ the command line, and that before the ini file.
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Generator
@@ -92,6 +93,9 @@ _MARKER = (
 
 _THREADS = "likewise, and leave the host device on real threads instead of the order of the calls"
 _CUDA = "give tests of CUDA programs the driver on the host device, without a GPU"
+_SUPPRESSIONS = (
+    "file with rules for findings that are left out, as HALSTREAM_SUPPRESSIONS, from the folder of the ini file"
+)
 _TORCH = "run CUDA programs of the real torch on the host device, without a GPU (halstream.torch.redirect)"
 
 _GROUP = """schedules and checks of stream programs (halstream), for example
@@ -138,6 +142,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--stream-report", metavar="FORMAT:FILE", action="append", default=None, help=_REPORT)
     parser.addini("stream_report", _REPORT, type="linelist", default=[])
     group.addoption("--stream-fix", choices=("diff", "apply"), default=None, help=_FIX)
+    parser.addini("stream_suppressions", _SUPPRESSIONS, default="")
     group.addoption("--stream-torch", dest="stream_torch", action="store_true", default=None, help=_TORCH)
     parser.addini("stream_torch", _TORCH, type="bool", default=False)
     group.addoption("--stream-cuda", dest="stream_cuda", action="store_true", default=None, help=_CUDA)
@@ -180,6 +185,7 @@ def pytest_configure(config: pytest.Config) -> None:
     _redirect_torch(config, config.getoption("stream_torch"))
     _provide_driver(config, config.getoption("stream_cuda"))
     config.addinivalue_line("markers", _MARKER)
+    _use_suppressions(config)
     given: dict[str, Any] = {}
     for name in _HELP:
         value, source = config.getoption(f"stream_{name}"), f"--stream-{name}"
@@ -214,6 +220,19 @@ def pytest_configure(config: pytest.Config) -> None:
                 )
         except InvalidValueError as exc:
             raise pytest.UsageError(f"--stream-report: {exc}") from None
+
+
+def _use_suppressions(config: pytest.Config) -> None:
+    """Let the file of the ini key count, in processes that tests start as well; the variable comes first."""
+    name = config.getini("stream_suppressions")
+    if not name or "HALSTREAM_SUPPRESSIONS" in os.environ:
+        return
+    os.environ["HALSTREAM_SUPPRESSIONS"] = str((config.inipath or config.rootpath / "x").parent / name)
+
+    def forget() -> None:
+        os.environ.pop("HALSTREAM_SUPPRESSIONS", None)
+
+    config.add_cleanup(forget)
 
 
 def _number(text: str, source: str) -> int:

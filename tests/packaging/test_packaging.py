@@ -45,7 +45,7 @@ def wheel() -> zipfile.ZipFile:
 
 def sources() -> list[Path]:
     """Return the files of the package that are not made by the build."""
-    data = {"py.typed", "names.txt", "signatures.txt", "also.txt"}
+    data = {"py.typed", "names.txt", "signatures.txt", "also.txt", "verify.schema.json"}
     data |= {p.name for folder in ("include", "_checks/template") for p in (PACKAGE / folder).iterdir()}
     return [
         p for p in PACKAGE.rglob("*") if p.is_file() and (p.suffix in {".py", ".pyi", ".cuh", ".h"} or p.name in data)

@@ -21,6 +21,7 @@ from . import programs as _programs
 from . import script as _script
 from .campaign import EXAMPLES, campaign
 from .checks import doctor, explain, lint
+from .init import init
 from .terminal import App, Command, bars, fail, put, say
 from .verify import EXAMPLES as VERIFY_EXAMPLES
 from .verify import verify
@@ -365,6 +366,7 @@ def replay(
 app.command(epilog=EXAMPLES)(campaign)
 app.command()(doctor)
 app.command()(explain)
+app.command()(init)
 app.command(epilog=VERIFY_EXAMPLES)(verify)
 app.command()(lint)
 
