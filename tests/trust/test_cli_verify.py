@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -73,14 +74,21 @@ def test_right():
 """
 
 
+PAGE = Path(__file__).parents[2] / "docs" / "commands.md"
+
+
 def git(folder: Path, *words: str) -> None:
     command = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-c", "init.defaultBranch=main", *words]
     subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=60)
 
 
 def document(done: subprocess.CompletedProcess[str]) -> Any:
-    """Return what ``--json`` printed, which has the form that the package says."""
-    found = json.loads(done.stdout)
+    """Return what ``--json`` printed."""
+    return checked(json.loads(done.stdout))
+
+
+def checked(found: Any) -> Any:
+    """Return a document, which has the form that the package says."""
     schema = json.loads(files("halstream._cli").joinpath("verify.schema.json").read_text())
     jsonschema.Draft202012Validator.check_schema(schema)
     jsonschema.validate(found, schema)
@@ -275,3 +283,11 @@ def test_the_schema_is_printed() -> None:
         "const": verifying.FORMAT,
         "description": json.loads(done.output)["properties"]["format"]["description"],
     }
+
+
+def test_the_example_of_the_page_has_all_keys_of_the_form() -> None:
+    (shown,) = re.findall(r"(?ms)^```text\n(\{.*?^\})$", PAGE.read_text())
+    found = checked(json.loads(shown))
+    schema = json.loads(files("halstream._cli").joinpath("verify.schema.json").read_text())
+    assert list(found) == list(schema["properties"])
+    assert list(found["findings"][0]) == list(schema["$defs"]["finding"]["properties"])
