@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import Child
 
 #: Kernels for CUDA that call no CUDA: collectives go to the process group, and these are functions in Python.
 MADE_OF_OTHERS = ("c10d::", "_native::")
@@ -140,3 +142,96 @@ def test_a_kernel_that_a_program_registers_for_cuda_is_called(torch: Any) -> Non
     library.impl("twice", lambda x: seen.append("cuda") or x * 2, "CUDA")
     assert torch.ops.halstream_tests.twice(torch.ones(2, device="cuda")).tolist() == [2.0, 2.0]
     assert seen == ["cuda"]
+
+
+SPECS = """
+def get_cuda_specs():
+    return "a GPU"
+"""
+
+PACKAGE = """
+import torch
+from . import cuda_specs
+def define(name, schema, *keys):
+    torch.library.define("bitsandbytes::" + name, schema)
+    for key in keys:
+        torch.library.impl("bitsandbytes::" + name, key)(made[key])
+made = {"CPU": lambda x: x + 1, "CUDA": lambda x: 1 / 0, "CompositeExplicitAutograd": lambda x: x + 2}
+define("both", "(Tensor x) -> Tensor", "CPU", "CUDA")
+define("written_once", "(Tensor x) -> Tensor", "CompositeExplicitAutograd", "CUDA")
+define("for_cuda", "(Tensor x) -> Tensor", "CUDA")
+for name in ("both", "written_once", "for_cuda"):
+    torch.library.register_fake("bitsandbytes::" + name, torch.empty_like)
+"""
+
+BY_ITS_CPU_KERNELS = """
+import halstream as hs
+import halstream.torch.cuda_on_host
+import torch
+import bitsandbytes
+assert bitsandbytes.cuda_specs.get_cuda_specs() is None, "it would load its library for CUDA"
+x = torch.ones(2, device="cuda")
+operators = torch.ops.bitsandbytes
+assert operators.both(x).tolist() == [2, 2]
+assert operators.written_once(x).tolist() == [3, 3]
+try:
+    operators.for_cuda(x)
+except NotImplementedError as refused:
+    assert "bitsandbytes::for_cuda is not supported on halstream's CUDA device" in str(refused)
+else:
+    raise AssertionError("called CUDA's")
+side = torch.cuda.Stream()
+torch.cuda.synchronize()
+with hs.sanitize(on="collect") as report:
+    x.mul_(2)
+    with torch.cuda.stream(side):
+        operators.both(x)
+    torch.cuda.synchronize()
+assert report.races and "bitsandbytes::both" in str(report), str(report)
+"""
+
+
+def test_a_package_that_calls_a_library_of_cuda_runs_by_its_cpu_kernels(program: Child, tmp_path: Path) -> None:
+    """A stand-in for bitsandbytes: its names, and functions of which those for CUDA would end the program."""
+    package = tmp_path / "bitsandbytes"
+    package.mkdir()
+    (package / "cuda_specs.py").write_text(SPECS)
+    (package / "__init__.py").write_text(PACKAGE)
+    done = program(f"import sys; sys.path.insert(0, {str(tmp_path)!r})" + BY_ITS_CPU_KERNELS)
+    assert done.returncode == 0, done.stderr
+
+
+QUANTIZED_LAYERS = """
+import halstream.torch.cuda_on_host
+import torch
+import bitsandbytes as bnb
+torch.manual_seed(0)
+plain = torch.nn.Linear(64, 32)
+x = torch.randn(4, 64)
+wanted = plain(x)
+eight = bnb.nn.Linear8bitLt(64, 32, has_fp16_weights=False, threshold=6.0)
+four = bnb.nn.Linear4bit(64, 32, quant_type="nf4", compute_dtype=torch.float16)
+for layer, type_name, limit in ((eight, torch.int8, 0.05), (four, torch.uint8, 0.5)):
+    layer.load_state_dict(plain.state_dict())
+    layer.cuda()
+    assert layer.weight.dtype == type_name
+    given = x.cuda().half().requires_grad_()
+    found = layer(given)
+    assert (found.float().cpu() - wanted).abs().max() < limit
+    found.float().sum().backward()
+    assert given.grad.shape == x.shape
+weight = torch.nn.Parameter(torch.ones(128, 64, device="cuda"))
+optimizer = bnb.optim.Adam8bit([weight], lr=0.01)
+for _ in range(3):
+    weight.square().sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+assert 0.96 < weight.mean().item() < 0.98
+"""
+
+
+def test_layers_and_optimizers_of_bitsandbytes(program: Child) -> None:
+    if importlib.util.find_spec("bitsandbytes") is None:
+        pytest.skip("bitsandbytes is not installed")
+    done = program(QUANTIZED_LAYERS)
+    assert done.returncode == 0, done.stderr

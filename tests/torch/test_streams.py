@@ -166,8 +166,10 @@ def test_ranges_of_nvtx(torch: Any) -> None:
 def test_what_there_is_not_is_refused_by_name(torch: Any) -> None:
     from torch.utils import cpp_extension
 
-    with pytest.raises(NotImplementedError, match="no SMs to divide"):
-        torch.cuda.GreenContext()
+    with pytest.raises(NotImplementedError, match="use_mem_pool works without one"):
+        torch.cuda.memory.CUDAPluggableAllocator("allocate.so", "allocate", "free")
+    with pytest.raises(NotImplementedError, match="MemPool takes no allocator"):
+        torch.cuda.MemPool(object())
     with pytest.raises(NotImplementedError, match="cuBLAS"):
         torch.cuda.current_blas_handle()
     with pytest.raises(NotImplementedError, match="register_kernel"):
@@ -227,3 +229,54 @@ def test_functions_that_are_registered_for_traces_are_called(program: Child) -> 
         """
     )
     assert done.returncode == 0, done.stderr
+
+
+def _green_contexts(torch: Any) -> Any:
+    if not hasattr(torch.cuda, "green_contexts"):
+        pytest.skip("torch has green contexts in Python from 2.15 on")
+    return torch.cuda.green_contexts
+
+
+def test_a_stream_of_a_green_context_is_in_no_order_with_the_default_stream(torch: Any, held: Any) -> None:
+    context = _green_contexts(torch).GreenContext(num_sms=2)
+    side = context.Stream()
+    gate = held(torch.cuda.default_stream())
+    with torch.cuda.stream(side):
+        x = torch.ones(2, device="cuda") + 1
+    side.synchronize()  # while the default stream is held
+    assert not torch.cuda.default_stream().query()
+    gate.open()
+    assert x.tolist() == [2.0, 2.0]
+    assert (context.device_id, context.sm_count) == (0, 2)
+
+
+def test_a_missing_wait_for_a_stream_of_a_green_context_is_reported(torch: Any) -> None:
+    context = _green_contexts(torch).GreenContext(workqueue_scope="balanced")
+    side = context.Stream()
+    x = torch.ones(2, device="cuda")
+    torch.cuda.synchronize()
+    with hs.sanitize(on="collect") as report:
+        with torch.cuda.stream(side):
+            x.add_(1)
+        x.mul_(2)
+        torch.cuda.synchronize()
+    assert report.races
+
+
+@pytest.mark.filterwarnings("ignore:.*set_context.*:FutureWarning")
+def test_processors_of_green_contexts_are_those_of_the_device(torch: Any) -> None:
+    module = _green_contexts(torch)
+    everything = module.SMPartition.from_device(0)
+    assert everything.sm_count == torch.cuda.get_device_properties(0).multi_processor_count
+    (part,), rest = everything.split(num_sms=2)
+    assert part.sm_count + (rest.sm_count if rest is not None else 0) == everything.sm_count
+    with pytest.raises(RuntimeError, match="Invalid number of SMs requested"):
+        module.GreenContext(num_sms=everything.sm_count + 1)
+    with pytest.raises(RuntimeError, match="processors left"):
+        everything.split(num_sms=everything.sm_count + 2)
+    context = module.GreenContext(sm_partition=part)
+    context.set_context()
+    x = torch.ones(2, device="cuda")
+    context.pop_context()
+    assert x.tolist() == [1.0, 1.0]
+    assert module.get_num_locality_domains() == 1
