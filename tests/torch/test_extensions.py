@@ -42,7 +42,9 @@ def test_an_extension_that_is_not_installed_is_imported_once_it_has_functions(to
 def test_an_extension_that_is_no_module_is_refused(torch: Any) -> None:
     from torch.utils import cpp_extension
 
-    with pytest.raises(NotImplementedError, match=r"'halstream_tests_ops', which is no Python module.*torch\.library\.define"):
+    with pytest.raises(
+        NotImplementedError, match=r"'halstream_tests_ops', which is no Python module.*torch\.library\.define"
+    ):
         cpp_extension.load("halstream_tests_ops", ["ops.cu"], is_python_module=False)
 
 

@@ -1,4 +1,4 @@
-"""How programs find the stand-ins for compiled packages: where nothing else is found, and only while torch is redirected."""
+"""How programs find the stand-ins for compiled packages: where nothing else is found, while torch is redirected."""
 
 from __future__ import annotations
 

@@ -137,7 +137,7 @@ def test_the_capturable_kernel_skips_a_step_by_its_flag(torch: Any) -> None:
     assert g.tolist() == [2, 2]
     flag.fill_(1)
     amp_C.multi_tensor_adam_capturable(65536, flag, [[g], [p], [m], [v]], *rest)
-    assert g.tolist() == [2, 2] and 0.85 < p[0].item()
+    assert g.tolist() == [2, 2] and p[0].item() > 0.85
 
 
 @pytest.mark.parametrize("affine", [True, False])

@@ -44,7 +44,9 @@ def test_segments_are_permuted(torch: Any, fbgemm: Any, total: bool) -> None:
     given = (torch.tensor(order, dtype=torch.int32, device="cuda"), torch.tensor(lengths, device="cuda").view(3, 2))
     rows = [parts(values, lengths)[2 * i : 2 * i + 2] for i in order]
     flat = [one for row in rows for bag in row for one in bag]
-    found = fbgemm.permute_2D_sparse_data(*given, torch.tensor(values, device="cuda"), weights, len(flat) if total else None)
+    found = fbgemm.permute_2D_sparse_data(
+        *given, torch.tensor(values, device="cuda"), weights, len(flat) if total else None
+    )
     assert found[0].tolist() == [[1, 2], [2, 0], [1, 2]] and found[1].tolist() == flat
     assert torch.equal(found[2], weights[flat])
     one = fbgemm.permute_1D_sparse_data(given[0], given[1][:, 0].contiguous(), torch.arange(6, device="cuda"))
@@ -142,12 +144,16 @@ def test_pooled_embeddings_are_merged_and_regrouped(torch: Any, fbgemm: Any) -> 
     pooled = torch.arange(12.0, device="cuda").view(2, 6)
     columns = torch.tensor([0, 1, 3, 6], device="cuda")  # widths 1, 2 and 3
     order, back = torch.tensor([2, 0, 1], device="cuda"), torch.tensor([1, 2, 0], device="cuda")
-    moved = fbgemm.permute_pooled_embs_auto_grad(pooled, columns, order, torch.tensor([0, 3, 4, 6], device="cuda"), back)
+    moved = fbgemm.permute_pooled_embs_auto_grad(
+        pooled, columns, order, torch.tensor([0, 3, 4, 6], device="cuda"), back
+    )
     assert torch.equal(moved, pooled[:, [3, 4, 5, 0, 1, 2]])
     other = pooled.to("cuda:1")
     merged = fbgemm.merge_pooled_embeddings([pooled, other], 2, torch.device("cuda:0"))
     assert torch.equal(merged, torch.cat((pooled, pooled), 1))
-    groups = fbgemm.regroup_keyed_tensor([pooled, pooled + 100], [["a", "b"], ["c"]], [[2, 4], [6]], [["c", "a"], ["b"]])
+    groups = fbgemm.regroup_keyed_tensor(
+        [pooled, pooled + 100], [["a", "b"], ["c"]], [[2, 4], [6]], [["c", "a"], ["b"]]
+    )
     assert torch.equal(groups[0], torch.cat((pooled + 100, pooled[:, :2]), 1)) and torch.equal(groups[1], pooled[:, 2:])
 
 
@@ -263,7 +269,7 @@ def test_what_tables_do_not_have_is_refused_by_name(torch: Any, fbgemm: Any) -> 
         made(spec, optimizer=tbe.OptimType.LAMB)
     with pytest.raises(NotImplementedError, match="weights_precision=int8"):
         made(spec, weights_precision=SparseType.INT8)
-    with pytest.raises(NotImplementedError, match="max_norm=1.0"):
+    with pytest.raises(NotImplementedError, match=r"max_norm=1\.0"):
         made(spec, max_norm=1.0)
     with pytest.raises(NotImplementedError, match="batch_size_per_feature_per_rank"):
         made(spec)(*batch(torch)[:2], batch_size_per_feature_per_rank=[[1]])

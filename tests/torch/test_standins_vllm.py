@@ -18,8 +18,6 @@ def ops(torch: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator
     (tmp_path / "vllm").mkdir()
     (tmp_path / "vllm" / "__init__.py").write_text("")
     monkeypatch.syspath_prepend(tmp_path)
-    import vllm._C  # type: ignore[import-not-found]
-    import vllm._moe_C  # type: ignore[import-not-found]
 
     yield torch.ops
     for name in [one for one in sys.modules if one.partition(".")[0] == "vllm"]:
@@ -321,7 +319,9 @@ def test_an_operator_of_another_library_is_refused(torch: Any) -> None:
     with pytest.raises(ht.RedirectError, match=text):
         _operators.register("vllm", "halstream_tests_taken", {"f(Tensor x) -> ()": lambda x: None})
     made.define("g(Tensor x, float by) -> Tensor")
-    with pytest.raises(ht.RedirectError, match=r"g\(x, by\), and halstream's stand-in for vllm has g\(x\), of another version"):
+    with pytest.raises(
+        ht.RedirectError, match=r"g\(x, by\), and halstream's stand-in for vllm has g\(x\), of another version"
+    ):
         _operators.register("vllm", "halstream_tests_taken", {"g(Tensor x) -> Tensor": lambda x: x})
     _operators.register("vllm", "halstream_tests_taken", {"g(Tensor x, float by) -> Tensor": lambda x, by: x * by})
     assert torch.ops.halstream_tests_taken.g(torch.ones(2, device="cuda"), 3.0).tolist() == [3, 3]

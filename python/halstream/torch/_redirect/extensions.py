@@ -1,4 +1,4 @@
-"""Extensions with CUDA sources, which cannot be compiled here: modules of the functions that the program gives for them."""
+"""Extensions with CUDA sources, which cannot be compiled here: modules of functions that the program gives for them."""
 
 from __future__ import annotations
 
@@ -57,8 +57,9 @@ def _module(given: ExtensionKernels, name: str, source: str, options: dict[str, 
     if options.get("is_python_module", True) and not options.get("is_standalone", False):
         return _Extension(given, name, source)
     raise NotBuiltError(
-        f"halstream cannot compile CUDA C++: {source} of the extension {name!r}, which is no Python module. Define its operators "
-        "with torch.library.define, and give each a CPU version with halstream.torch.register_kernel(name, function)"
+        f"halstream cannot compile CUDA C++: {source} of the extension {name!r}, which is no Python module. Define its "
+        "operators with torch.library.define, and give each a CPU version with "
+        "halstream.torch.register_kernel(name, function)"
     )
 
 
@@ -67,18 +68,21 @@ class _Extension(ModuleType):
 
     def __init__(self, given: ExtensionKernels, name: str, source: str) -> None:
         super().__init__(name)
-        self.__dict__["_given"], self.__dict__["_source"] = given, source
+        vars(self).update(_given=given, _source=source)
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         if name.startswith("__"):
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
 
+        extension, source, given = self.__name__, vars(self)["_source"], vars(self)["_given"]
+
         def call(*args: Any, **kwargs: Any) -> Any:
-            function = self._given.get(self.__name__, {}).get(name)
+            function = given.get(extension, {}).get(name)
             if function is None:
                 raise NotBuiltError(
-                    f"halstream cannot compile CUDA C++: {self._source} of the extension {self.__name__!r}. Give a version of "
-                    f"{name} on PyTorch's operators with halstream.torch.register_kernel('{self.__name__}.{name}', function)"
+                    f"halstream cannot compile CUDA C++: {source} of the extension {extension!r}. Give a version of "
+                    f"{name} on PyTorch's operators with "
+                    f"halstream.torch.register_kernel('{extension}.{name}', function)"
                 )
             return function(*args, **kwargs)
 

@@ -148,7 +148,7 @@ class _Finder(importlib.metadata.DistributionFinder):
                 execute(module)
                 return
             except (ImportError, OSError) as exc:
-                text = _of_library(exc)
+                text = _of_library(exc, standin.compiled)
                 if text is None:
                     raise
                 reason = f"cannot be loaded ({text})"
@@ -211,10 +211,10 @@ class _Distribution(importlib.metadata.Distribution):
         return _FOLDER / path
 
 
-def _of_library(exc: BaseException | None) -> str | None:
-    """Return the text of the first error in a chain that says that a library cannot be loaded."""
+def _of_library(exc: BaseException | None, compiled: tuple[str, ...]) -> str | None:
+    """Return the text of the first error in a chain that says that a library cannot be loaded, or is missing."""
     while exc is not None:
-        if _LIBRARY.search(str(exc)):
+        if _LIBRARY.search(str(exc)) or (isinstance(exc, ModuleNotFoundError) and exc.name in compiled):
             return str(exc)
         exc = exc.__cause__ or exc.__context__
     return None

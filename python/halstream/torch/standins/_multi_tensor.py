@@ -13,10 +13,10 @@ import torch
 from ._common import accumulated
 
 __all__ = [
+    "adagrad",
     "adam",
     "adam_capturable",
     "adam_capturable_master",
-    "adagrad",
     "axpby",
     "corrections",
     "l2norm",
@@ -109,8 +109,8 @@ def _adam(
 
 @torch.no_grad()
 def adam(
-    chunk_size: int, noop_flag: Any, tensor_lists: Any, lr: float, beta1: float, beta2: float, epsilon: float, step: int,
-    mode: int, bias_correction: int, weight_decay: float,
+    chunk_size: int, noop_flag: Any, tensor_lists: Any, lr: float, beta1: float, beta2: float, epsilon: float,
+    step: int, mode: int, bias_correction: int, weight_decay: float,
 ) -> None:  # fmt: skip
     """Step of Adam for lists of gradients, parameters and both averages; mode 1 is AdamW."""
     divisors = corrections(bias_correction, beta1, beta2, step)
@@ -189,8 +189,8 @@ def sgd(
 
 @torch.no_grad()
 def lamb(
-    chunk_size: int, noop_flag: Any, tensor_lists: Any, lr: float, beta1: float, beta2: float, epsilon: float, step: int,
-    bias_correction: int, weight_decay: float, grad_averaging: int, mode: int, global_grad_norm: Any,
+    chunk_size: int, noop_flag: Any, tensor_lists: Any, lr: float, beta1: float, beta2: float, epsilon: float,
+    step: int, bias_correction: int, weight_decay: float, grad_averaging: int, mode: int, global_grad_norm: Any,
     max_grad_norm: float, use_nvlamb: bool | None = None,
 ) -> None:  # fmt: skip
     """Step of LAMB for lists of gradients, parameters and both averages; the gradients become the updates."""

@@ -48,8 +48,9 @@ def register(
     for name in defined:
         if has(f"{namespace}::{name}", "CUDA") or has(f"{namespace}::{name}", "CompositeImplicitAutograd"):
             raise RedirectError(
-                f"another library has defined the operator {namespace}::{name}, which halstream's stand-in for {standin} "
-                f"defines; leave the stand-in out by HALSTREAM_TORCH_STANDINS=-{standin}, or do not load that library"
+                f"another library has defined the operator {namespace}::{name}, which halstream's stand-in for "
+                f"{standin} defines; leave the stand-in out by HALSTREAM_TORCH_STANDINS=-{standin}, or do not load "
+                "that library"
             )
     for schema, name in names.items():
         if name in defined:
@@ -70,7 +71,7 @@ def _compare(standin: str, namespace: str, name: str, schema: str) -> None:
     shown = [", ".join(argument.name for argument in one.arguments) for one in (theirs, ours)]
     if shown[0] != shown[1]:
         raise RedirectError(
-            f"a library has defined the operator {namespace}::{name}({shown[0]}), and halstream's stand-in for {standin} has "
-            f"{name}({shown[1]}), of another version; give the operators CPU versions with "
+            f"a library has defined the operator {namespace}::{name}({shown[0]}), and halstream's stand-in for "
+            f"{standin} has {name}({shown[1]}), of another version; give the operators CPU versions with "
             f"halstream.torch.register_kernel, and leave the stand-in out by HALSTREAM_TORCH_STANDINS=-{standin}"
         )

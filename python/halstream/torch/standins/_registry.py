@@ -27,12 +27,15 @@ class Standin:
         The modules that are served by themselves; those below them are, too.
     distribution : tuple of str
         Name and version for `importlib.metadata`; empty where the package is found by its modules only.
+    compiled : tuple of str
+        Modules without which an installed package cannot be imported, and is replaced as a whole.
     """
 
     name: str
     serves: str
     modules: tuple[str, ...]
     distribution: tuple[str, str] | tuple[()] = ()
+    compiled: tuple[str, ...] = ()
 
 
 STANDINS = (
@@ -72,6 +75,26 @@ STANDINS = (
         ("fbgemm_gpu",),
         ("fbgemm-gpu", "1.9.0"),
     ),
+    Standin(
+        "xformers",
+        "memory_efficient_attention and the masks of xformers.ops.fmha",
+        ("xformers",),
+        ("xformers", "0.0.33"),
+    ),
+    Standin(
+        "causal_conv1d",
+        "causal_conv1d_fn and causal_conv1d_update",
+        ("causal_conv1d",),
+        ("causal-conv1d", "1.5.2"),
+        ("causal_conv1d_cuda",),
+    ),
+    Standin(
+        "mamba_ssm",
+        "selective_scan_fn, mamba_inner_fn and selective_state_update",
+        ("mamba_ssm",),
+        ("mamba-ssm", "1.2.2"),
+        ("selective_scan_cuda",),
+    ),
 )
 
 
@@ -93,8 +116,8 @@ def chosen() -> tuple[Standin, ...]:
     for name in names:
         if name.removeprefix("-") not in known:
             raise RedirectError(
-                f"{VARIABLE} is {text!r}, and there is no stand-in {name!r}; give 0, or names of {', '.join(sorted(known))}, "
-                "each with a - in front of it to leave it out"
+                f"{VARIABLE} is {text!r}, and there is no stand-in {name!r}; give 0, or names of "
+                f"{', '.join(sorted(known))}, each with a - in front of it to leave it out"
             )
     left_out = {name[1:] for name in names if name.startswith("-")}
     only = {name for name in names if not name.startswith("-")} or known

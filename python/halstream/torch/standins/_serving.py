@@ -144,7 +144,7 @@ def moe_align_block_size(
     num_tokens_post_pad: Any,
     maybe_expert_map: Any = None,
 ) -> None:
-    """Write the tokens in the order of their experts, each expert's padded to whole blocks, and the expert of each block.
+    """Write the tokens in the order of their experts, each one's padded to whole blocks, and the expert of each block.
 
     Tokens of no expert are left out. Padding is the number of tokens.
     """

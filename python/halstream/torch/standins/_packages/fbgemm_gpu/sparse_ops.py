@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from halstream.torch.standins import _operators
 from halstream.torch.standins._common import check, refuse
+
+import torch
 
 __all__: list[str] = []
 
@@ -256,7 +257,7 @@ def sum_reduce_to_one(input_tensors: Any, target_device: Any) -> Any:
 
 def regroup_keyed_tensor(pooled_embs: Any, keys: Any, lengths: Any, groups: Any) -> list[Any]:
     """Return for each group the columns of its keys."""
-    columns = {}
+    columns: dict[str, Any] = {}
     for tensor, names, widths in zip(pooled_embs, keys, lengths, strict=True):
         check(tensor.shape[1] == sum(widths), "the widths of keys must be those of the tensor's columns")
         columns.update(zip(names, tensor.split(list(widths), 1), strict=True))
@@ -290,28 +291,32 @@ _operators.register(
         f"permute_1D_sparse_data(Tensor permute, {_SPARSE}{_MORE}": permute_1d_sparse_data,
         f"permute_2D_sparse_data(Tensor permute, {_SPARSE}{_MORE}": permute_2d_sparse_data,
         f"permute_sparse_data(Tensor permute, {_SPARSE}{_MORE}": permute_2d_sparse_data,
-        f"permute_2D_sparse_data_input1D(Tensor permute, {_SPARSE}SymInt stride, {_MORE}": permute_2d_sparse_data_input1d,
+        f"permute_2D_sparse_data_input1D(Tensor permute, {_SPARSE}SymInt stride, {_MORE}": (
+            permute_2d_sparse_data_input1d
+        ),
         "expand_into_jagged_permute(Tensor permute, Tensor input_offset, Tensor output_offset, SymInt output_size) "
         "-> Tensor": expand_into_jagged_permute,
         f"block_bucketize_sparse_features{_BUCKETIZE}": block_bucketize_sparse_features,
-        "jagged_to_padded_dense(Tensor values, Tensor[] offsets, SymInt[] max_lengths, float padding_value=0) -> Tensor": (
-            jagged_to_padded_dense
-        ),
+        "jagged_to_padded_dense(Tensor values, Tensor[] offsets, SymInt[] max_lengths, float padding_value=0) "
+        "-> Tensor": jagged_to_padded_dense,
         "jagged_2d_to_dense(Tensor values, Tensor offsets, SymInt max_sequence_length) -> Tensor": jagged_2d_to_dense,
         "jagged_1d_to_dense(Tensor values, Tensor offsets, SymInt max_sequence_length, int padding_value) -> Tensor": (
             jagged_1d_to_dense
         ),
-        "dense_to_jagged(Tensor dense, Tensor[] x_offsets, SymInt? total_L=None) -> (Tensor, Tensor[])": dense_to_jagged,
+        "dense_to_jagged(Tensor dense, Tensor[] x_offsets, SymInt? total_L=None) -> (Tensor, Tensor[])": (
+            dense_to_jagged
+        ),
         "jagged_dense_elementwise_mul(Tensor x_values, Tensor[] x_offsets, Tensor y) -> (Tensor, Tensor[])": (
             jagged_dense_elementwise_mul
         ),
-        "jagged_dense_elementwise_add_jagged_output(Tensor x_values, Tensor[] x_offsets, Tensor y) -> (Tensor, Tensor[])": (
-            jagged_dense_elementwise_add_jagged_output
-        ),
+        "jagged_dense_elementwise_add_jagged_output(Tensor x_values, Tensor[] x_offsets, Tensor y) "
+        "-> (Tensor, Tensor[])": jagged_dense_elementwise_add_jagged_output,
         "jagged_index_select(Tensor values, Tensor lengths, Tensor indices, SymInt? num_dense_output_rows=None) "
         "-> Tensor[]": jagged_index_select,
-        "keyed_jagged_index_select_dim1(Tensor values, Tensor lengths, Tensor offsets, Tensor indices, SymInt batch_size, "
-        "Tensor? weights=None, SymInt? selected_lengths_sum=None) -> Tensor[]": keyed_jagged_index_select_dim1,
+        "keyed_jagged_index_select_dim1(Tensor values, Tensor lengths, Tensor offsets, Tensor indices, "
+        "SymInt batch_size, Tensor? weights=None, SymInt? selected_lengths_sum=None) -> Tensor[]": (
+            keyed_jagged_index_select_dim1
+        ),
         f"permute_pooled_embs{_PERMUTE_POOLED}": permute_pooled_embs_auto_grad,
         f"permute_pooled_embs_auto_grad{_PERMUTE_POOLED}": permute_pooled_embs_auto_grad,
         "merge_pooled_embeddings(Tensor[] pooled_embeddings, SymInt uncat_dim_size, Device target_device, "

@@ -5,8 +5,9 @@ from __future__ import annotations
 import enum
 from typing import Any
 
-import torch
 from halstream.torch.standins._common import accumulated, refuse
+
+import torch
 
 from .sparse_ops import _owner
 from .split_embedding_configs import EmbOptimType, SparseType

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from halstream.torch.standins._attention import (
     Rule,
     attend,
@@ -15,6 +14,8 @@ from halstream.torch.standins._attention import (
 )
 from halstream.torch.standins._common import check, need_cuda, need_half, refuse
 from halstream.torch.standins._rotary import rotated
+
+import torch
 
 __all__ = [
     "flash_attn_func",
@@ -92,7 +93,8 @@ def flash_attn_qkvpacked_func(
 ) -> Any:
     """Do as `flash_attn_func` with qkv of shape (batch, length, 3, heads, width)."""
     rest = (dropout_p, softmax_scale, causal, window_size, softcap, alibi_slopes, deterministic, return_attn_probs)
-    return flash_attn_func(*qkv.unbind(2), *rest)
+    q, k, v = qkv.unbind(2)
+    return flash_attn_func(q, k, v, *rest)
 
 
 def flash_attn_kvpacked_func(
@@ -109,7 +111,8 @@ def flash_attn_kvpacked_func(
 ) -> Any:
     """Do as `flash_attn_func` with kv of shape (batch, keys, 2, heads of keys, width)."""
     rest = (dropout_p, softmax_scale, causal, window_size, softcap, alibi_slopes, deterministic, return_attn_probs)
-    return flash_attn_func(q, *kv.unbind(2), *rest)
+    k, v = kv.unbind(2)
+    return flash_attn_func(q, k, v, *rest)
 
 
 def flash_attn_varlen_func(
@@ -187,7 +190,8 @@ def flash_attn_varlen_qkvpacked_func(
 ) -> Any:
     """Do as `flash_attn_varlen_func` with qkv of shape (total, 3, heads, width)."""
     rest = (dropout_p, softmax_scale, causal, window_size, softcap, alibi_slopes, deterministic, return_attn_probs)
-    return flash_attn_varlen_func(*qkv.unbind(1), cu_seqlens, cu_seqlens, max_seqlen, max_seqlen, *rest)
+    q, k, v = qkv.unbind(1)
+    return flash_attn_varlen_func(q, k, v, cu_seqlens, cu_seqlens, max_seqlen, max_seqlen, *rest)
 
 
 def flash_attn_varlen_kvpacked_func(
@@ -209,7 +213,8 @@ def flash_attn_varlen_kvpacked_func(
     """Do as `flash_attn_varlen_func` with kv of shape (total of keys, 2, heads of keys, width)."""
     lengths = (cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k)
     rest = (dropout_p, softmax_scale, causal, window_size, softcap, alibi_slopes, deterministic, return_attn_probs)
-    return flash_attn_varlen_func(q, *kv.unbind(1), *lengths, *rest)
+    k, v = kv.unbind(1)
+    return flash_attn_varlen_func(q, k, v, *lengths, *rest)
 
 
 def flash_attn_with_kvcache(
@@ -283,13 +288,14 @@ def _append(k_cache: Any, v_cache: Any, k: Any, v: Any, rows: Any, lengths: Any,
 
 def _rotated(q: Any, k: Any, angles: Any, lengths: Any, leftpad: Any, interleaved: bool, rows: bool) -> tuple[Any, Any]:
     """Return queries and new keys rotated for their positions behind the cache; all queries for one if not `rows`."""
+    cos, sin = angles
     offsets = lengths if leftpad is None else lengths - leftpad
-    k = rotated(k, *angles, interleaved, offsets)
+    k = rotated(k, cos, sin, interleaved, offsets)
     if rows:
-        return rotated(q, *angles, interleaved, offsets), k
+        return rotated(q, cos, sin, interleaved, offsets), k
     batch, length, heads, width = q.shape
     one = q.reshape(batch, 1, length * heads, width)
-    one = rotated(one, *angles, interleaved, offsets)
+    one = rotated(one, cos, sin, interleaved, offsets)
     return one.view(batch, length, heads, width), k
 
 

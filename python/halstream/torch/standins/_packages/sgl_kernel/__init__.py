@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from halstream.torch.standins import _operators, _serving
 from halstream.torch.standins._common import refuse
+
+import torch
 
 __all__ = [
     "apply_rope_with_cos_sin_cache_inplace",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from halstream.torch.standins import _attention, _operators, _serving
 from halstream.torch.standins._common import accumulated, refuse
+
+import torch
 
 __all__: list[str] = []
 
@@ -192,9 +193,9 @@ def _attention_of_pages(
 
 def paged_attention_v1(
     out: Any, query: Any, key_cache: Any, value_cache: Any, num_kv_heads: int, scale: float, block_tables: Any,
-    seq_lens: Any, block_size: int, max_seq_len: int, alibi_slopes: Any, kv_cache_dtype: str, k_scale: Any, v_scale: Any,
-    tp_rank: int, blocksparse_local_blocks: int, blocksparse_vert_stride: int, blocksparse_block_size: int,
-    blocksparse_head_sliding_step: int,
+    seq_lens: Any, block_size: int, max_seq_len: int, alibi_slopes: Any, kv_cache_dtype: str, k_scale: Any,
+    v_scale: Any, tp_rank: int, blocksparse_local_blocks: int, blocksparse_vert_stride: int,
+    blocksparse_block_size: int, blocksparse_head_sliding_step: int,
 ) -> None:  # fmt: skip
     """Attention of one query for each sequence to the pages of its table."""
     _attention_of_pages(
@@ -314,8 +315,8 @@ _operators.register(
         ),
         f"gather_cache{_GATHER}int batch_size, Tensor? seq_starts=None) -> ()": cp_gather_cache,
         f"cp_gather_cache{_GATHER}int batch_size, Tensor? seq_starts=None) -> ()": cp_gather_cache,
-        f"gather_and_maybe_dequant_cache{_GATHER}Tensor token_to_seq, int num_tokens, str kv_cache_dtype, Tensor scale, "
-        "Tensor? seq_starts=None) -> ()": gather_and_maybe_dequant_cache,
+        f"gather_and_maybe_dequant_cache{_GATHER}Tensor token_to_seq, int num_tokens, str kv_cache_dtype, "
+        "Tensor scale, Tensor? seq_starts=None) -> ()": gather_and_maybe_dequant_cache,
         f"gather_and_maybe_dequant_cache.of_batch{_GATHER}int batch_size, str kv_cache_dtype, Tensor scale, "
         "Tensor? seq_starts=None) -> ()": _gather_of_batch,
     },

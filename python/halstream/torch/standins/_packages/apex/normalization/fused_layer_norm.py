@@ -5,9 +5,10 @@ from __future__ import annotations
 import numbers
 from typing import Any
 
-import torch
 from halstream.torch.standins import _norms
 from halstream.torch.standins._common import check
+
+import torch
 
 __all__ = ["FusedLayerNorm", "FusedRMSNorm", "MixedFusedLayerNorm", "MixedFusedRMSNorm"]
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import torch
 from halstream.torch.standins import _multi_tensor
 from halstream.torch.standins._common import refuse
+
+import torch
 
 __all__ = ["FusedAdagrad", "FusedAdam", "FusedLAMB", "FusedSGD"]
 
@@ -18,7 +19,7 @@ _TYPES = (torch.float16, torch.bfloat16, torch.float32)
 class _Fused(torch.optim.Optimizer):
     """What the optimizers have in common: tensors of a type are stepped together."""
 
-    types = _TYPES
+    types: tuple[Any, ...] = _TYPES
 
     def __init__(self, params: Any, defaults: dict[str, Any], set_grad_none: bool) -> None:
         super().__init__(params, defaults)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from halstream.torch.standins._attention import padded, unpadded
 from halstream.torch.standins._rotary import rotated
+
+import torch
 
 __all__ = ["RotaryEmbedding", "apply_rotary_emb", "apply_rotary_emb_kv_", "apply_rotary_emb_qkv_"]
 

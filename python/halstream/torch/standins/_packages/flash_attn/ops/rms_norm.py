@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from halstream.torch.standins import _norms
+
+import torch
 
 from .layer_norm import normed
 

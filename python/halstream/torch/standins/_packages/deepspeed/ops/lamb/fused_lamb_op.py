@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from halstream.torch.standins import _multi_tensor
 from halstream.torch.standins._common import accumulated
+
+import torch
 
 __all__ = ["lamb"]
 

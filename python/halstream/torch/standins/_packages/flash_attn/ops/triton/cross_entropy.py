@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from halstream.torch.standins._common import accumulated, refuse, without_autocast
 
 __all__ = ["cross_entropy_loss"]
