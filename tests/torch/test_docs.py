@@ -1,4 +1,4 @@
-"""The programs in README.md and docs/torch.md, run as they stand there."""
+"""The programs in README.md and in the pages about the real torch, run as they stand there."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 pytestmark = pytest.mark.timeout(300)
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = ["README.md", "docs/race.md", "docs/torch.md", "docs/kernels.md"]
+PAGES = ["README.md", "docs/race.md", "docs/torch.md", "docs/kernels.md", "docs/standins.md"]
 
 
 def blocks(page: str, language: str) -> list[str]:
@@ -74,8 +74,8 @@ def test_the_report_about_reading_too_early_is_that_of_the_page(tmp_path: Path) 
     assert done.returncode == 1 and shown in done.stderr + "\n", done.stderr
 
 
-def test_the_other_programs_of_the_page_run(tmp_path: Path) -> None:
-    for text in blocks("docs/torch.md", "python"):
+def test_the_other_programs_of_the_pages_run(tmp_path: Path) -> None:
+    for text in blocks("docs/torch.md", "python") + blocks("docs/standins.md", "python"):
         if "# file: " not in text:
             done = subprocess.run(
                 [sys.executable, "-c", text], cwd=tmp_path, capture_output=True, text=True, timeout=240

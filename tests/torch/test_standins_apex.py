@@ -284,3 +284,12 @@ def test_lamb_returns_its_ratio_within_limits(torch: Any, builders: Any) -> None
     torch.testing.assert_close(copy.float(), p, rtol=1e-2, atol=1e-2)
     ratio = lamb(p, copy.new_empty(0), m, v, g, 0.1, 0.9, 0.999, 0.2, 0.01, 1e-8, 2.0, 1, 1, 0, 0.5)
     torch.testing.assert_close(ratio, torch.tensor([0.2], device="cuda"))
+
+
+def test_amp_is_refused_with_what_to_do(torch: Any) -> None:
+    from apex import amp  # as programs do wherever apex is found
+
+    with pytest.raises(
+        NotImplementedError, match=r"apex\.amp\.initialize; use torch\.autocast and torch\.amp\.GradScaler"
+    ):
+        amp.initialize(None, None, opt_level="O1")

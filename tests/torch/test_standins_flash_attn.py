@@ -294,3 +294,32 @@ def test_padding_goes_and_comes_back(torch: Any, flash: Any) -> None:
     lengths = torch.tensor([[1, 2, 0, 0], [4, 0, 0, 0]], device="cuda")
     tokens, _, starts, longest = unpad_input_for_concatenated_sequences(hidden, lengths)
     assert starts.tolist() == [0, 1, 3, 7] and longest == 4 and torch.equal(tokens[:3], hidden[0, :3])
+
+
+def test_transformers_takes_it_for_flash_attention_2(program: Any) -> None:
+    pytest.importorskip("transformers", reason="transformers is not installed")
+    done = program(
+        """
+        import copy, warnings
+        warnings.simplefilter("ignore")
+        import halstream.torch.cuda_on_host, torch
+        from transformers import LlamaConfig, LlamaForCausalLM
+        config = LlamaConfig(
+            hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, vocab_size=64
+        )
+        found = []
+        for kind in ("flash_attention_2", "eager"):
+            torch.manual_seed(0)
+            model = LlamaForCausalLM._from_config(copy.deepcopy(config), attn_implementation=kind, dtype=torch.bfloat16).cuda()
+            ids = torch.arange(18, device="cuda").view(2, 9)
+            mask = torch.ones_like(ids)
+            mask[1, :3] = 0
+            out = model(ids, attention_mask=mask, labels=ids)
+            out.loss.backward()
+            found.append((out.logits[mask.bool()], model.model.layers[0].self_attn.k_proj.weight.grad))
+        for one, other in zip(*found):
+            torch.testing.assert_close(one, other, rtol=0.05, atol=0.01)
+        print("the same")
+        """
+    )
+    assert done.stdout == "the same\n", done.stderr
