@@ -33,6 +33,10 @@ def main() -> int:
         from ._cli.child import main as child
 
         return child(sys.argv[2:])
+    if sys.argv[1:2] == ["_forks"]:
+        from ._cli.forking import serve
+
+        return serve(sys.argv[2:])
     try:
         import rich
         import typer

@@ -371,6 +371,53 @@ def test_halstream_run_with_schedules(tmp_path: Any) -> None:
     assert done.returncode == 1 and "halstream replay --torch" in done.stdout, done.stdout + done.stderr
 
 
+PARENT = """
+import os, sys
+import torch
+with open(f"/proc/{os.getppid()}/maps") as maps, open("parents", "a") as file:
+    print(os.getppid(), "libtorch_cpu" in maps.read(), torch.initial_seed(), file=file)
+a, b = torch.cuda.Stream(), torch.cuda.Stream()
+with torch.cuda.stream(a):
+    x = torch.ones(64, device="cuda")
+b.wait_stream(a)
+with torch.cuda.stream(b):
+    y = x * 2
+torch.cuda.synchronize()
+"""
+
+
+def test_schedules_of_a_program_with_torch_import_it_once(tmp_path: Any) -> None:
+    done = _command(tmp_path, "halstream", "run", "--torch", "--schedules", "4", "app.py", source=PARENT)
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = (tmp_path / "parents").read_text().splitlines()
+    assert len(lines) == 4 and len(set(lines)) == 1, lines
+    assert lines[0].split()[1] == "True", "the process that starts a run has torch loaded"
+
+
+SPAWNED = """
+import torch
+
+def work(rank):
+    torch.ones(2, device="cuda").sum().item()
+
+if __name__ == "__main__":
+    torch.multiprocessing.spawn(work, nprocs=1)
+"""
+
+
+def test_schedules_say_that_streams_were_those_of_started_processes(tmp_path: Any) -> None:
+    done = _command(tmp_path, "halstream", "run", "--torch", "--schedules", "4", "app.py", source=SPAWNED)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "its streams are those of processes that it started" in done.stdout, done.stdout
+    own = SPAWNED.replace("torch.multi", "work(0)\n    torch.multi")
+    done = _command(tmp_path, "halstream", "run", "--torch", "--schedules", "2", "app.py", source=own)
+    assert "passed under 2 schedule(s)" in done.stdout, done.stdout
+    assert "not under them were the streams of processes that it started" in done.stdout, done.stdout
+    alone = own.replace("work, nprocs=1", "print, nprocs=1")
+    done = _command(tmp_path, "halstream", "run", "--torch", "--schedules", "2", "app.py", source=alone)
+    assert done.stdout.endswith("steps)\n") and "passed under 2 schedule(s)" in done.stdout, done.stdout
+
+
 def test_the_plugin_of_pytest(tmp_path: Any) -> None:
     source = "import torch\ndef test_it():\n    assert torch.ones(2, device='cuda').sum() == 2\n"
     (tmp_path / "conftest.py").write_text("import torch\nassert torch.cuda.is_available()\n")

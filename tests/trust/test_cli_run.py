@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 import signal
+import sys
 from typing import Any
 
 import pytest
@@ -95,6 +96,85 @@ def test_every_schedule_is_run_in_a_fresh_process(cli: Any) -> None:
     assert len({pid for pid, _, _ in lines}) == len(lines) == 6
     assert len({text for _, text, _ in lines}) == 1, "hashes of texts do not differ from run to run"
     assert {mark for _, _, mark in lines} == {"False"}
+
+
+PARENT = """
+    import os, sys
+    import halstream as hs
+    with open(f"/proc/{os.getppid()}/cmdline") as file:
+        forks = "_forks" in file.read().split("\\0")
+    with open("parents", "a") as file:
+        print(os.getppid(), forks, file=file)
+    if forks and "kill" in sys.argv:
+        os.kill(os.getppid(), 9)
+    s = hs.Stream()
+    s.nop()
+    s.synchronize()
+    """
+
+linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="runs are forked on Linux")
+
+
+def parents(cli: Any) -> list[list[str]]:
+    """Return of each run the process that started it, and whether that is the one that forks."""
+    return [line.split() for line in (cli.folder / "parents").read_text().splitlines()]
+
+
+def at_start(cli: Any, source: str) -> dict[str, str]:
+    """Return the environment in which each new process of Python runs some code first."""
+    cli.script(source, "sitecustomize.py")
+    return {"PYTHONPATH": os.pathsep.join(filter(None, [str(cli.folder), os.environ.get("PYTHONPATH")]))}
+
+
+@linux
+def test_runs_are_forked_from_one_process(cli: Any) -> None:
+    cli.script(PARENT)
+    assert cli("run", "--schedules", "3", "prog.py").returncode == 0
+    found = parents(cli)
+    assert len(found) == 3 and len({tuple(one) for one in found}) == 1, found
+    assert found[0][1] == "True", found
+
+
+@linux
+def test_a_run_is_repeated_where_the_process_that_forks_has_ended(cli: Any) -> None:
+    cli.script(PARENT)
+    done = cli("run", "--schedules", "2", "prog.py", "kill")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert [forks for _, forks in parents(cli)] == ["True", "False", "False"]
+
+
+@linux
+def test_under_a_debugger_each_run_is_started_by_itself(cli: Any) -> None:
+    cli.script(PARENT)
+    observed = at_start(cli, "import sys\nsys.setprofile(lambda *event: None)\n")
+    done = cli("run", "--schedules", "2", "prog.py", env=observed)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert [forks for _, forks in parents(cli)] == ["False", "False"]
+
+
+@linux
+def test_what_a_run_prints_begins_with_what_was_printed_before_it_was_forked(cli: Any) -> None:
+    talking = at_start(cli, "import sys\nprint('from the start', file=sys.stderr)\n")
+    cli.script("import halstream as hs\nhs.Stream().nop()\nprint('from the script')\nraise SystemExit(3)\n")
+    done = cli("run", "--schedules", "2", "prog.py", env=talking)
+    assert done.stdout.splitlines()[:2] == ["from the start", "from the script"], done.stdout
+
+
+@linux
+def test_numbers_of_numpy_differ_from_run_to_run(cli: Any) -> None:
+    cli.script(
+        """
+        import numpy, random
+        import halstream as hs
+        hs.Stream().nop()
+        with open("numbers", "a") as file:
+            print(numpy.random.random(), random.random(), file=file)
+        """
+    )
+    loaded = at_start(cli, "import numpy.random\n")
+    assert cli("run", "--schedules", "3", "prog.py", env=loaded).returncode == 0
+    numbers = (cli.folder / "numbers").read_text().split()
+    assert len(set(numbers)) == len(numbers) == 6
 
 
 def test_a_script_without_streams_is_run_once(cli: Any) -> None:

@@ -30,6 +30,7 @@ from .._traces.opening import at_opening
 from . import script as _script
 from .children import CannotRunError
 from .redirecting import plug_into_paddle, provide_driver, redirect_torch
+from .started import note_use, used
 
 if TYPE_CHECKING:
     from .._checks.patched import Replaced
@@ -120,6 +121,8 @@ def main(argv: Sequence[str]) -> int:
             target(CannotRunError)
         except CannotRunError as exc:
             return _answer(request["result"], {"refused": str(exc)}, 2)
+    if request.get("torch"):
+        note_use(f"{request['result']}.used")
     replaced = _other_sources(request.get("sources", ""))
     failed: list[AssertionError] = []
     with collect(failed):
@@ -167,6 +170,7 @@ def _judged(
         "trace": execution.trace,
         "sites": _sites(execution.trace),
         "fault": None if wrong is None else of_exception(wrong),
+        "elsewhere": used(),
         "loaded": sorted(replaced.loaded) if replaced is not None else [],
         "results": [of_finding(finding) for finding in watch.found.all] if watch.found is not None else [],
     }

@@ -1,7 +1,7 @@
-"""Running a script repeatedly, each time in a new process.
+"""Running a script repeatedly, each time in a process of its own, which is forked where that is possible.
 
 State that a script leaves in its modules would change its next run in the same
-process; in a new process every run starts from the same state.
+process; in a process of its own every run starts from the same state.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from .._checks import nearby
 from .._checks.results import Result
 from .._records import OperationRecord
 from .._schedules.execution import Execution, Failure
+from .forking import LostError, forks
 
 __all__ = ["UNKNOWN", "CannotRunError", "Children", "Options"]
 
@@ -67,6 +68,8 @@ class Children:
         What the sanitizer found in it.
     loaded : set of str
         The files of `sources` that the last run loaded.
+    elsewhere : bool
+        Whether processes that the last run started used torch's device.
     fault : Result or None
         The wait without an end, or the assertion of a function on a stream, that it failed with.
     """
@@ -85,6 +88,7 @@ class Children:
         self.output = ""
         self.results: list[Result] = []
         self.loaded: set[str] = set()
+        self.elsewhere = False
         self.fault: Result | None = None
 
     def __call__(self, spec: str, trace: bool = False) -> Execution:
@@ -93,7 +97,7 @@ class Children:
         with tempfile.TemporaryDirectory(prefix="halstream-") as folder:
             answer, output = Path(folder, "answer"), Path(folder, "output")
             with output.open("wb") as sink:
-                code = self._run(self._command(spec, trace, answer), sink.fileno())
+                code = self._run(self._request(spec, trace, answer), sink)
             execution = self._execution(spec, code, answer)
             if execution.failure is not None:
                 self.output = output.read_text(errors="replace")
@@ -103,7 +107,7 @@ class Children:
         """Run the script under a spec on this process's terminal, without a limit; return its exit code, too."""
         with tempfile.TemporaryDirectory(prefix="halstream-") as folder:
             answer = Path(folder, "answer")
-            process = subprocess.Popen(self._command(spec, False, answer), env=_environment())
+            process = subprocess.Popen(self._command(self._request(spec, False, answer)), env=_environment())
             try:
                 code = process.wait()
             except KeyboardInterrupt:
@@ -114,20 +118,29 @@ class Children:
         """Return the stack of a site in the lines of any run."""
         return self._texts[site]
 
-    def _command(self, spec: str, trace: bool, answer: Path) -> list[str]:
+    def _request(self, spec: str, trace: bool, answer: Path) -> list[str]:
+        """Return the arguments of ``_child``."""
         request: dict[str, Any] = {"spec": spec, "result": str(answer), "trace": trace}
         request |= {"sanitize": self._options.sanitize, "torch": self._options.torch}
         request |= {"paddle": self._options.paddle, "cuda": self._options.cuda}
         request |= {"module": self._options.module, "strict": self._options.strict, "pages": self._options.pages}
         request |= {"nearby": nearby.wanted(), "sources": self._options.sources}
-        options = [f"-W{option}" for option in sys.warnoptions]
-        own = [sys.executable, "-Xfaulthandler", *options, "-m", "halstream", "_child", json.dumps(request)]
-        return [*own, self._script, *self._args]
+        return [json.dumps(request), self._script, *self._args]
 
-    def _run(self, command: list[str], sink: int) -> int | None:
-        """Run a command; return its exit code, None if it took too long."""
+    def _command(self, request: list[str]) -> list[str]:
+        return [sys.executable, *_options(), "-m", "halstream", "_child", *request]
+
+    def _run(self, request: list[str], sink: IO[bytes]) -> int | None:
+        """Run a request; return its exit code, None if it took too long."""
+        forked = forks(_options(), self._options.torch, _environment())
+        if forked is not None:
+            try:
+                return forked.run(request, sink, self._options.limit)
+            except LostError:
+                sink.seek(0)  # once more, in a process that depends on no other one
+                sink.truncate()
         process = subprocess.Popen(
-            command,
+            self._command(request),
             stdin=subprocess.DEVNULL,
             stdout=sink,
             stderr=subprocess.STDOUT,
@@ -155,7 +168,7 @@ class Children:
             return Execution(spec, fingerprint=UNKNOWN, failure=_failure(code, self._options.limit))
         if "refused" in found:
             raise CannotRunError(found["refused"])
-        self.loaded = set(found["loaded"])
+        self.loaded, self.elsewhere = set(found["loaded"]), found["elsewhere"]
         failure = found["failure"] and Failure(**found["failure"])
         if failure is not None:
             self.results, self.fault = found["results"], found["fault"]
@@ -187,6 +200,11 @@ class Children:
         for one in operations:
             one["site"] = numbers[one["site"]]
         return operations
+
+
+def _options() -> list[str]:
+    """Return the options of Python in each run."""
+    return ["-Xfaulthandler", *(f"-W{option}" for option in sys.warnoptions)]
 
 
 def _environment() -> dict[str, str]:

@@ -194,7 +194,7 @@ def run(
     args: Args = None,
     schedules: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Run SCRIPT under N schedules, each in a fresh process, until one fails."),
+        typer.Option(metavar="N", help="Run SCRIPT under N schedules, each in a process of its own, until one fails."),
     ] = None,
     depth: Annotated[int, typer.Option(help="Steps that must come in a certain order for a failure (PCT).")] = 3,
     seed: Annotated[int, typer.Option(help="Another seed gives other schedules.")] = 0,

@@ -39,6 +39,10 @@ __all__ = ["SCHEDULES", "CannotRunError", "Options", "explore", "plain", "replay
 
 #: How many schedules `--threads` asks for where nothing else is said.
 SCHEDULES = 50
+_STARTED = (
+    "processes that it started, which run in their own order: for schedules call in the script itself what they run, "
+    "as with a single rank; --sanitize looks at each of them"
+)
 # Lines of what a failing run printed.
 _MOST = 200
 # Seconds that a run may take which looks for the operations of a token.
@@ -195,7 +199,7 @@ def explore(
         found, explored = search(children, settings, recall(script, args, options))
     if found is None:
         forget(script, args, options)
-        write(_passed(explored))
+        write(_passed(explored, children.elsewhere))
         return 0
     if worth_keeping(found):
         remember(script, args, options, found.token)
@@ -231,13 +235,17 @@ def _result(found: Found, report: str, script: str, children: Children, options:
     return failing_schedule(str(found.execution.failure), report, place, "", str(found.token), timeline)
 
 
-def _passed(explored: Explored) -> str:
+def _passed(explored: Explored, elsewhere: bool) -> str:
+    """Return what to print of a script that passed; `elsewhere`: streams were used in processes that it started."""
+    if not explored.steps and elsewhere:
+        return f"halstream: the script passed, but its streams are those of {_STARTED}"
     if not explored.steps:
         return "halstream: the script passed and uses no streams, so that one run says it all"
-    return (
+    passed = (
         f"halstream: the script passed under {explored.schedules} schedule(s) "
         f"({explored.streams} stream(s), {explored.steps} steps)"
     )
+    return f"{passed}\nhalstream: not under them were the streams of {_STARTED}" if elsewhere else passed
 
 
 def _report(found: Found, children: Children, command: str) -> str:

@@ -10,8 +10,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-__all__ = ["in_children", "watch_for_paddle", "watch_for_torch"]
+__all__ = ["in_children", "note_use", "used", "watch_for_paddle", "watch_for_torch"]
 
+#: The file that a process makes which uses torch's device, if the one that started it wants to know.
+_USED = "HALSTREAM_TORCH_USED"
 _FOLDER = Path(__file__).parent / "startup"
 
 
@@ -23,6 +25,16 @@ def in_children(variable: str, value: str, *, sanitize: bool) -> None:
     path = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     package = str(Path(__file__).parents[2])
     os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys([str(_FOLDER), *filter(None, path), package]))
+
+
+def note_use(file: str) -> None:
+    """Let processes that this one starts make a file as soon as they use torch's device."""
+    os.environ[_USED] = file
+
+
+def used() -> bool:
+    """True if one has, since `note_use`."""
+    return os.path.exists(os.environ.get(_USED, ""))
 
 
 def watch_for_torch() -> None:
@@ -71,3 +83,8 @@ def _redirect() -> None:
     from ..torch import redirect
 
     redirect()
+    file = os.environ.get(_USED)
+    if file:
+        import torch
+
+        torch.cuda._lazy_call(lambda: Path(file).touch())

@@ -1,0 +1,264 @@
+"""Runs of a script in processes that are forked from one that has imported what each of them imports first.
+
+Importing torch takes most of the time of a short program. The process that is forked has no thread of the runtime and
+no backend: each run starts its own, as a process that Python has just started does.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import gc
+import importlib
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import warnings
+from collections.abc import Callable, Sequence
+from typing import IO, Any
+
+__all__ = ["Forks", "LostError", "forks", "serve"]
+
+#: What a run with torch imports before its program starts, besides torch.
+_BEFORE_REDIRECTING = (
+    "halstream.torch",
+    "halstream.torch._redirect.redirection",
+    "halstream.torch._redirect.module_names",
+    "halstream.torch._redirect.runtime_names",
+)
+#: A process in which one of these works looks at each run in a process of its own only.
+_OBSERVERS = ("coverage", "pydevd", "debugpy")
+
+
+class LostError(Exception):
+    """The process that forks has ended, so that nothing is known of the run."""
+
+
+class Forks:
+    """The process that forks, as seen by the one that wants runs.
+
+    Parameters
+    ----------
+    command : sequence of str
+        Starts it; the number of the socket's descriptor is added.
+    environment : dict
+    """
+
+    def __init__(self, command: Sequence[str], environment: dict[str, str]) -> None:
+        self._printed = tempfile.TemporaryFile()  # noqa: SIM115 - kept
+        self._socket, theirs = socket.socketpair()
+        with theirs:
+            self._process = subprocess.Popen(
+                [*command, str(theirs.fileno())],
+                stdin=subprocess.DEVNULL,
+                stdout=self._printed,
+                stderr=subprocess.STDOUT,
+                env=environment,
+                pass_fds=(theirs.fileno(),),
+                start_new_session=True,  # Ctrl-C is for the command, which ends it
+            )
+        self._lines = self._socket.makefile("rw", encoding="utf-8")
+        atexit.register(self.end)
+        try:
+            self.ready: bool = self._answer()  #: whether it can fork
+        except LostError:
+            self.ready = False
+        if not self.ready:
+            self.end()
+
+    def run(self, request: Sequence[str], sink: IO[bytes], limit: float) -> int | None:
+        """Run ``_child`` with a request; return its exit code, None if it took more than `limit` seconds.
+
+        Parameters
+        ----------
+        request : sequence of str
+            The arguments of ``_child``.
+        sink : file
+            Gets what the run prints.
+        limit : float
+
+        Raises
+        ------
+        LostError
+            If the process that forks has ended.
+        """
+        self._printed.seek(0)
+        sink.write(self._printed.read())  # as if each run had imported by itself
+        sink.flush()
+        try:
+            self._say({"run": list(request), "sink": sink.name})
+            return self._ended(self._answer(), limit)
+        except LostError:
+            self.ready = False
+            raise
+
+    def _ended(self, pid: int, limit: float) -> int | None:
+        try:
+            late = not self._ends_within(limit)
+            if late:
+                os.kill(pid, signal.SIGABRT)  # prints the stacks of all threads
+                self._ends_within(5)
+        finally:
+            code = self._reaped(pid)
+        return None if late else code
+
+    def _reaped(self, pid: int) -> int:
+        """End a run that goes on; return its exit code. Its number is its own until ``reap``."""
+        try:
+            if not self._ends_within(0):
+                _kill(pid)
+            self._answer()
+            self._say("reap")
+            code: int = self._answer()
+        except LostError:
+            _kill(pid)
+            raise
+        return code
+
+    def _ends_within(self, seconds: float) -> bool:
+        readable, _, _ = select.select([self._socket], [], [], seconds)
+        return bool(readable)
+
+    def _say(self, words: Any) -> None:
+        try:
+            print(json.dumps(words), file=self._lines, flush=True)
+        except OSError:
+            raise LostError from None
+
+    def _answer(self) -> Any:
+        try:
+            line = self._lines.readline()
+        except OSError:
+            line = ""
+        if not line:
+            raise LostError
+        return json.loads(line)
+
+    def end(self) -> None:
+        """Let the process end; a run that it has forked is over."""
+        atexit.unregister(self.end)
+        with contextlib.suppress(OSError):
+            self._lines.close()
+        self._socket.close()
+        try:
+            self._process.wait(5)
+        except subprocess.TimeoutExpired:  # Ctrl-C came while it was forking
+            self._process.kill()
+            self._process.wait()
+        self._printed.close()
+
+
+def _kill(pid: int) -> None:
+    """End a run with all that it has started."""
+    for kill in (os.killpg, os.kill):  # it may have no group of its own yet
+        with contextlib.suppress(OSError):
+            kill(pid, signal.SIGKILL)
+
+
+_forks: dict[tuple[Any, ...], Forks] = {}
+
+
+def forks(options: Sequence[str], torch: bool, environment: dict[str, str]) -> Forks | None:
+    """Return the process that forks for runs with these options of Python; None where there cannot be one.
+
+    That is so on systems other than Linux, and where a debugger or a measurement of coverage looks at each process.
+    """
+    if not sys.platform.startswith("linux"):
+        return None
+    try:
+        key = (*options, torch, os.getcwd(), *sorted(environment.items()))
+    except FileNotFoundError:  # the working folder was removed
+        return None
+    if key not in _forks:
+        _forks[key] = Forks([sys.executable, *options, "-m", "halstream", "_forks", "torch" * torch], environment)
+    found = _forks[key]
+    return found if found.ready else None
+
+
+# -- in the process that forks ------------------------------------------------
+
+
+def serve(argv: Sequence[str]) -> int:
+    """Import, then fork a process for each request that comes, until there are no more.
+
+    Parameters
+    ----------
+    argv : sequence of str
+        ``"torch"`` or ``""``, and the number of the socket's descriptor.
+
+    Returns
+    -------
+    int
+        In each process that was forked, the exit code of its run; the other one ends here.
+    """
+    torch, descriptor = argv
+    gc.disable()  # as a run does before it imports
+    with socket.socket(fileno=int(descriptor)) as own, own.makefile("rw", encoding="utf-8") as lines:
+
+        def say(words: Any) -> None:
+            print(json.dumps(words), file=lines, flush=True)
+
+        main = _imported(bool(torch))
+        say(main is not None)
+        request = None if main is None else _forked(lines, say)
+    if main is None or request is None:
+        os._exit(0)  # at once: there is nothing to end here
+    _begin(request["sink"])
+    return main(request["run"])
+
+
+def _imported(torch: bool) -> Callable[[Sequence[str]], int] | None:
+    """Return what runs a request once everything is imported, None where no process may be forked from this one."""
+    from .child import main
+
+    if torch:
+        try:
+            for name in ("torch", *_BEFORE_REDIRECTING):
+                importlib.import_module(name)
+        except BaseException:
+            return None  # each run says by itself what is wrong
+    from .. import _native
+
+    traced = sys.gettrace() is not None or sys.getprofile() is not None
+    observed = traced or any(name in sys.modules for name in _OBSERVERS)
+    alone = threading.active_count() == 1 and not _native.loaded()
+    gc.collect()
+    gc.freeze()  # the end of a run would copy the memory of each object here to look at it
+    return main if alone and not observed else None
+
+
+def _forked(lines: IO[str], say: Callable[[Any], None]) -> dict[str, Any] | None:
+    """Fork for each request; return it in the process that was forked, None where there are no more."""
+    for line in lines:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        with warnings.catch_warnings():
+            # Threads of libraries that calculate end and begin with a fork; there are none of Python.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            pid = os.fork()
+        if pid == 0:
+            request: dict[str, Any] = json.loads(line)
+            return request
+        say(pid)
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+        say("ended")
+        lines.readline()
+        say(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+    return None
+
+
+def _begin(sink: str) -> None:
+    """Let this process be as one that Python has just started for a run."""
+    os.setsid()  # ended with all that it starts
+    file = os.open(sink, os.O_WRONLY | os.O_APPEND)
+    os.dup2(file, 1)
+    os.dup2(file, 2)
+    os.close(file)
+    if "numpy.random" in sys.modules:
+        sys.modules["numpy.random"].seed()  # Python draws new numbers for its own module by itself
