@@ -394,6 +394,31 @@ def test_schedules_of_a_program_with_torch_import_it_once(tmp_path: Any) -> None
     assert lines[0].split()[1] == "True", "the process that starts a run has torch loaded"
 
 
+LATER = """
+import sys
+with open("imported", "a") as file:
+    print("torch._dynamo" in sys.modules, file=file)
+if len(sys.argv) > 1:
+    import os
+    os.environ["TORCH_COMPILE_DISABLE"] = "1"
+import torch
+from torch._dynamo import config, device_interface
+assert config.disable is (len(sys.argv) > 1)
+cuda = device_interface.CudaInterface
+assert cuda.Event is torch.cuda.Event and cuda.Stream is torch.cuda.Stream
+torch.ones(2, device="cuda").sum().item()
+"""
+
+
+def test_what_torch_imports_later_is_imported_once_unless_the_program_changes_its_settings(tmp_path: Any) -> None:
+    for words, imported in (([], ["False", "True", "True"]), (["disable"], ["False"] * 3)):
+        command = ["halstream", "run", "--torch", "--schedules", "3", "app.py", *words]
+        done = _command(tmp_path, *command, source=LATER)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert (tmp_path / "imported").read_text().split() == imported
+        (tmp_path / "imported").unlink()
+
+
 SPAWNED = """
 import torch
 

@@ -29,6 +29,7 @@ from .._schedules.turns import split
 from .._traces.opening import at_opening
 from . import script as _script
 from .children import CannotRunError
+from .forking import imported_later, settings_of_torch
 from .redirecting import plug_into_paddle, provide_driver, redirect_torch
 from .started import note_use, used
 
@@ -138,6 +139,7 @@ def _judged(
     failed: list[AssertionError],
 ) -> int:
     """Run the script and write the answer; assertions of its functions on streams are in `failed` by then."""
+    settings = settings_of_torch()
     outcome = _script.run(script, args, request.get("module", False), replaced)
     if watch.refused is not None:
         return _answer(request["result"], {"refused": str(watch.refused)}, 2)
@@ -171,6 +173,7 @@ def _judged(
         "sites": _sites(execution.trace),
         "fault": None if wrong is None else of_exception(wrong),
         "elsewhere": used(),
+        "later": imported_later(settings) if request.get("torch") else [],
         "loaded": sorted(replaced.loaded) if replaced is not None else [],
         "results": [of_finding(finding) for finding in watch.found.all] if watch.found is not None else [],
     }

@@ -21,7 +21,7 @@ from .._checks import nearby
 from .._checks.results import Result
 from .._records import OperationRecord
 from .._schedules.execution import Execution, Failure
-from .forking import LostError, forks
+from .forking import Forks, LostError, forks
 
 __all__ = ["UNKNOWN", "CannotRunError", "Children", "Options"]
 
@@ -89,6 +89,7 @@ class Children:
         self.results: list[Result] = []
         self.loaded: set[str] = set()
         self.elsewhere = False
+        self._forks: Forks | None = None
         self.fault: Result | None = None
 
     def __call__(self, spec: str, trace: bool = False) -> Execution:
@@ -132,10 +133,10 @@ class Children:
 
     def _run(self, request: list[str], sink: IO[bytes]) -> int | None:
         """Run a request; return its exit code, None if it took too long."""
-        forked = forks(_options(), self._options.torch, _environment())
-        if forked is not None:
+        self._forks = forks(_options(), self._options.torch, _environment())
+        if self._forks is not None:
             try:
-                return forked.run(request, sink, self._options.limit)
+                return self._forks.run(request, sink, self._options.limit)
             except LostError:
                 sink.seek(0)  # once more, in a process that depends on no other one
                 sink.truncate()
@@ -169,6 +170,8 @@ class Children:
         if "refused" in found:
             raise CannotRunError(found["refused"])
         self.loaded, self.elsewhere = set(found["loaded"]), found["elsewhere"]
+        if self._forks is not None:
+            self._forks.also = found["later"]
         failure = found["failure"] and Failure(**found["failure"])
         if failure is not None:
             self.results, self.fault = found["results"], found["fault"]

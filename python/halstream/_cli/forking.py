@@ -23,7 +23,10 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import IO, Any
 
-__all__ = ["Forks", "LostError", "forks", "serve"]
+__all__ = ["Forks", "LostError", "forks", "imported_later", "serve", "settings_of_torch"]
+
+#: What torch imports when an operator or an optimizer asks for it. A program that uses none need not wait for it.
+_LATER = ("torch.fx.experimental.symbolic_shapes", "torch._dynamo")
 
 #: What a run with torch imports before its program starts, besides torch.
 _BEFORE_REDIRECTING = (
@@ -63,6 +66,7 @@ class Forks:
                 pass_fds=(theirs.fileno(),),
                 start_new_session=True,  # Ctrl-C is for the command, which ends it
             )
+        self.also: list[str] = []  #: of `_LATER`, what is imported before the next run is forked
         self._lines = self._socket.makefile("rw", encoding="utf-8")
         atexit.register(self.end)
         try:
@@ -92,7 +96,7 @@ class Forks:
         sink.write(self._printed.read())  # as if each run had imported by itself
         sink.flush()
         try:
-            self._say({"run": list(request), "sink": sink.name})
+            self._say({"run": list(request), "sink": sink.name, "also": self.also})
             return self._ended(self._answer(), limit)
         except LostError:
             self.ready = False
@@ -181,6 +185,23 @@ def forks(options: Sequence[str], torch: bool, environment: dict[str, str]) -> F
     return found if found.ready else None
 
 
+# -- in a run -----------------------------------------------------------------
+
+
+def settings_of_torch() -> dict[str, str]:
+    """Return the variables of the environment that torch's modules read when they are imported."""
+    own = "TORCHINDUCTOR_CACHE_DIR"  # torch sets it itself, and reads it whenever it needs it
+    return {name: value for name, value in os.environ.items() if name.startswith("TORCH") and name != own}
+
+
+def imported_later(settings: dict[str, str]) -> list[str]:
+    """Return what torch has imported in this run and may be imported before the next one is forked.
+
+    Nothing where the program has changed the settings of torch that there were at its start.
+    """
+    return [name for name in _LATER if name in sys.modules] if settings_of_torch() == settings else []
+
+
 # -- in the process that forks ------------------------------------------------
 
 
@@ -217,25 +238,34 @@ def _imported(torch: bool) -> Callable[[Sequence[str]], int] | None:
     """Return what runs a request once everything is imported, None where no process may be forked from this one."""
     from .child import main
 
-    if torch:
-        try:
-            for name in ("torch", *_BEFORE_REDIRECTING):
-                importlib.import_module(name)
-        except BaseException:
-            return None  # each run says by itself what is wrong
+    if torch and not _import(("torch", *_BEFORE_REDIRECTING)):
+        return None
     from .. import _native
 
     traced = sys.gettrace() is not None or sys.getprofile() is not None
     observed = traced or any(name in sys.modules for name in _OBSERVERS)
     alone = threading.active_count() == 1 and not _native.loaded()
+    return main if alone and not observed else None
+
+
+def _import(names: Sequence[str]) -> bool:
+    """Import modules; return whether that is possible. If it is not, each run says by itself what is wrong."""
+    try:
+        for name in names:
+            importlib.import_module(name)
+    except BaseException:
+        return False
     gc.collect()
     gc.freeze()  # the end of a run would copy the memory of each object here to look at it
-    return main if alone and not observed else None
+    return True
 
 
 def _forked(lines: IO[str], say: Callable[[Any], None]) -> dict[str, Any] | None:
     """Fork for each request; return it in the process that was forked, None where there are no more."""
     for line in lines:
+        request: dict[str, Any] = json.loads(line)
+        if not all(name in sys.modules for name in request["also"]):
+            _import(request["also"])
         sys.stdout.flush()
         sys.stderr.flush()
         with warnings.catch_warnings():
@@ -243,7 +273,6 @@ def _forked(lines: IO[str], say: Callable[[Any], None]) -> dict[str, Any] | None
             warnings.simplefilter("ignore", DeprecationWarning)
             pid = os.fork()
         if pid == 0:
-            request: dict[str, Any] = json.loads(line)
             return request
         say(pid)
         os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)

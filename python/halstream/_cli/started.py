@@ -85,6 +85,4 @@ def _redirect() -> None:
     redirect()
     file = os.environ.get(_USED)
     if file:
-        import torch
-
-        torch.cuda._lazy_call(lambda: Path(file).touch())
+        sys.modules["torch"].cuda._lazy_call(lambda: Path(file).touch())

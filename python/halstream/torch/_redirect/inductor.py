@@ -145,6 +145,20 @@ def changes(torch: Any, patches: Patches) -> dict[str, Callable[[ModuleType], No
         raw_stream = torch._C._cuda_getCurrentRawStream
         patches.set(found, "get_cuda_stream", raw_stream)
         patches.set(found.CudaInterface, "get_raw_stream", staticmethod(raw_stream))
+        for name in ("Event", "Stream"):
+            patches.set(found.CudaInterface, name, getattr(torch.cuda, name))
+        for name in ("exchange_device", "maybe_exchange_device"):
+            patches.set(found.CudaInterface, name, staticmethod(getattr(torch.cuda, f"_{name}")))
+
+    def devices(found: ModuleType) -> None:
+        if hasattr(found, "CUDADeviceVariable"):
+            for name in ("_exchange", "_maybe_exchange"):
+                given = staticmethod(getattr(torch.cuda, f"{name}_device"))
+                patches.set(found.CUDADeviceVariable, f"{name}_fn", given)
+
+    def streams(found: ModuleType) -> None:
+        if hasattr(found, "CudaStreamVariable"):
+            patches.set(found.CudaStreamVariable, "_cpython_type", torch.cuda.Stream)
 
     return {
         "torch._inductor.config": settings,
@@ -152,6 +166,8 @@ def changes(torch: Any, patches: Patches) -> dict[str, Callable[[ModuleType], No
         "torch._inductor.select_algorithm": selection,
         "torch._inductor.runtime.triton_heuristics": heuristics,
         "torch._dynamo.device_interface": interface,
+        "torch._dynamo.variables.ctx_manager": devices,
+        "torch._dynamo.variables.streams": streams,
     }
 
 
