@@ -120,6 +120,11 @@ kernels-check: build
 oracle-cuda: build
 	$(BIN)/python tools/oracle.py $(ORACLE)
 
+# numba-cuda's tests of its kernels on libcuda.so.1 over the host device, for which it installs numba-cuda and NVIDIA's
+# compilers into build/oracle-libcuda. Takes half an hour on two cores. For example ORACLE="-k reduce" for some of them.
+oracle-libcuda: build
+	$(BIN)/python tools/oracle_libcuda.py $(ORACLE)
+
 # cupy's own tests of graphs on halstream.cupy. pip downloads cupy's source into build/oracle-cupy for them.
 oracle-cupy-graph: build
 	$(BIN)/python tools/oracle_cupy.py $(ORACLE)

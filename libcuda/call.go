@@ -155,7 +155,11 @@ func (c *caller) ended(name string, err error) int {
 	}
 	code := codeOf(err)
 	if tells(code) {
-		say(name, fmt.Sprintf("%s: %v", errorName(code), err))
+		text := err.Error()
+		if e, ok := errors.AsType[*hal.Error](err); ok {
+			text = e.Text
+		}
+		say(name, errorName(code)+": "+text)
 	}
 	return code
 }

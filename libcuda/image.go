@@ -79,7 +79,7 @@ func programAt(image unsafe.Pointer) (string, error) {
 	if !strings.Contains(text, ".version") {
 		return "", refuse(invalidImage, "the image is no PTX: it begins with %q", text[:min(len(text), 20)])
 	}
-	return text, nil
+	return withRuntime(text), nil
 }
 
 // programIn returns the PTX in a fat binary: that for the most capable device which is not above those here, else that for
@@ -126,7 +126,7 @@ func (e *fatEntry) text(data []byte) (string, error) {
 		}
 	}
 	text, _, _ := strings.Cut(string(data), "\x00")
-	return text, nil
+	return withRuntime(text), nil
 }
 
 var errLZ4 = errors.New("a block of LZ4 ends early, or refers to bytes before its beginning")

@@ -109,11 +109,12 @@ func linked(texts []string) string {
 		if i > 0 {
 			text = header.ReplaceAllString(text, "")
 		}
+		text = strings.ReplaceAll(text, deviceRuntime, "")
 		if len(texts) > 1 {
 			text = declared.ReplaceAllString(text, "")
 		}
 		all.WriteString(text)
 		all.WriteString("\n")
 	}
-	return all.String()
+	return withRuntime(all.String())
 }

@@ -91,7 +91,11 @@ func textOf(f *order.Finding) string {
 		if a.Host {
 			add("  %d. the host %s", i+1, does)
 		} else {
-			add("  %d. %s %s on %s", i+1, a.Kind, does, streamText(a))
+			what := a.Name
+			if what == "" {
+				what = a.Kind.String()
+			}
+			add("  %d. %s %s on %s", i+1, what, does, streamText(a))
 		}
 		addPlace(add, a)
 	}

@@ -103,10 +103,9 @@ static inline CUfunction kernel(const char *name)
     return function;
 }
 
-static inline CUresult add(CUfunction f, CUdeviceptr p, uint32_t n, uint32_t more, CUstream stream)
-{
-    void *arguments[] = {&p, &n, &more};
-    return cuLaunchKernel(f, (n + 127) / 128, 1, 1, 128, 1, 1, 0, stream, arguments, NULL);
-}
+/* A launch for n numbers, with the lines of the program: a macro. */
+#define add(f, p, n, more, stream)                                                                                     \
+    cuLaunchKernel(f, ((n) + 127) / 128, 1, 1, 128, 1, 1, 0, stream,                                                   \
+                   (void *[]){&(CUdeviceptr){p}, &(uint32_t){n}, &(uint32_t){more}}, NULL)
 
 #endif

@@ -1,0 +1,142 @@
+"""Programs in C on libcuda.so.1."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import DRIVER, PROGRAMS, Compiled, Run
+
+pytest.importorskip("typer", reason="the extra cli is not installed")
+
+
+def test_N3_each_noun_of_the_driver_does_what_is_documented(compiled: Compiled, run: Run) -> None:
+    done = run(compiled("basics"))
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
+    assert "compile it so that it holds PTX as well" in done.stderr  # a program of machine code alone
+
+
+def test_K3_a_fault_of_a_kernel_loses_the_context_until_its_reset(compiled: Compiled, run: Run) -> None:
+    done = run(compiled("faults"))
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
+    told = [line for line in done.stderr.splitlines() if "CUDA_ERROR_ILLEGAL_ADDRESS" in line]
+    assert len(told) == 1, done.stderr
+    assert "at kernel add by thread (100,0,0) in block (0,0,0)" in told[0]
+
+
+def test_N16_a_wait_that_can_never_end_is_reported(compiled: Compiled, run: Run) -> None:
+    done = run(compiled("stuck"))
+    assert done.returncode == 0, done.stderr
+    assert "this wait can never end" in done.stderr
+    assert "the value at" in done.stderr
+    assert re.search(r"at \S*stuck\.c:\d+, in main", done.stderr)
+
+
+@pytest.mark.parametrize("way", ["variable", "command"])
+def test_N16_a_missing_wait_of_two_kernels_is_reported_with_its_lines(
+    compiled: Compiled, run: Run, halstream: Run, way: str
+) -> None:
+    program = compiled("unordered")
+    start = [program] if way == "variable" else ["run", "--cuda", "--sanitize", program]
+    call = run if way == "variable" else halstream
+    env = {"HALSTREAM_SANITIZE": "1"} if way == "variable" else {}
+    done = call(*start, **env)
+    assert done.returncode == (66 if way == "variable" else 1), done.stderr
+    assert "unordered access: two operations touch the same 1024 bytes, and nothing orders them" in done.stderr
+    lines = (PROGRAMS / "unordered.c").read_text().splitlines()
+    for operation, call_text in [("1. add writes", "add(f, numbers, 256, 2, first)"), ("2. add reads", "256, 3, second")]:
+        number = next(i for i, line in enumerate(lines, 1) if call_text in line)
+        part = done.stderr[done.stderr.index(operation) :]
+        assert f"unordered.c:{number}, in main" in part, done.stderr
+    done = call(*start, "wait", **env)
+    assert (done.returncode, done.stdout) == (0, "6\n"), done.stderr
+
+
+def test_N12_a_failing_order_of_a_program_is_found(compiled: Compiled, halstream: Run) -> None:
+    done = halstream("run", "--cuda", "--schedules", "30", compiled("turns"))
+    assert done.returncode == 1, done.stderr
+    assert "the program ended with exit code 3, in run " in done.stderr
+    done = halstream("run", "--cuda", "--schedules", "5", compiled("turns"), "wait")
+    assert done.returncode == 0, done.stderr
+
+
+def test_N3_a_child_that_was_forked_gets_an_error(compiled: Compiled, run: Run) -> None:
+    done = run(compiled("forks"))
+    assert (done.returncode, done.stdout) == (0, "the child: 3\n"), done.stderr
+
+
+SCRIPT = '''
+import ctypes
+import sys
+
+cu = ctypes.CDLL("libcuda.so.1")
+PTX = open(sys.argv[1]).read().encode()
+
+
+def ok(code):
+    assert code == 0, code
+
+
+def handle(call, *given):
+    made = ctypes.c_void_p()
+    ok(call(ctypes.byref(made), *given))
+    return made
+
+
+ok(cu.cuInit(0))
+context = handle(cu.cuDevicePrimaryCtxRetain, 0)
+ok(cu.cuCtxSetCurrent(context))
+add = handle(cu.cuModuleGetFunction, handle(cu.cuModuleLoadData, PTX), b"add")
+numbers, count, more = ctypes.c_uint64(), ctypes.c_uint32(256), ctypes.c_uint32(2)
+ok(cu.cuMemAlloc_v2(ctypes.byref(numbers), ctypes.c_size_t(1024)))
+ok(cu.cuMemsetD32_v2(numbers, 1, ctypes.c_size_t(256)))
+ok(cu.cuCtxSynchronize())
+first, second = handle(cu.cuStreamCreate, 1), handle(cu.cuStreamCreate, 1)
+parameters = (ctypes.c_void_p * 3)(*map(ctypes.addressof, (numbers, count, more)))
+ok(cu.cuLaunchKernel(add, 2, 1, 1, 128, 1, 1, 0, first, parameters, None))  # the first
+if len(sys.argv) > 2:
+    ok(cu.cuStreamSynchronize(first))
+ok(cu.cuLaunchKernel(add, 2, 1, 1, 128, 1, 1, 0, second, parameters, None))  # the second
+ok(cu.cuCtxSynchronize())
+found = (ctypes.c_uint32 * 256)()
+ok(cu.cuMemcpyDtoH_v2(found, numbers, ctypes.c_size_t(1024)))
+print(set(found))
+'''
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> list[Path]:
+    """The same program in Python, and its kernels."""
+    text = (PROGRAMS / "driver.h").read_text()
+    text = text[text.index("kernels[] =") :]
+    kernels = "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', text[: text.index(";\n\nstatic")]))
+    (tmp_path / "kernels.ptx").write_text(kernels.encode().decode("unicode_escape"))
+    (tmp_path / "program.py").write_text(SCRIPT)
+    return [tmp_path / "program.py", tmp_path / "kernels.ptx"]
+
+
+def test_N16_a_missing_wait_in_python_is_reported_with_its_lines(script: list[Path], halstream: Run) -> None:
+    done = halstream("run", "--cuda", "--sanitize", *script)
+    assert done.returncode == 1, done.stderr
+    lines = SCRIPT.splitlines()
+    for what in ("first", "second"):
+        number = next(i for i, line in enumerate(lines, 1) if f"# the {what}" in line)
+        assert f"program.py:{number} in <module>" in done.stderr, done.stderr
+    assert "1. add writes on stream 1" in done.stderr, done.stderr
+    done = halstream("run", "--cuda", "--sanitize", *script, "wait")
+    assert (done.returncode, done.stdout) == (0, "{5}\n"), done.stderr
+
+
+def test_N3_python_and_the_package_share_one_runtime(script: list[Path], tmp_path: Path) -> None:
+    """The extension is loaded by the driver first, then by the package."""
+    more = "\nimport halstream\nassert halstream.backend() == 'host'\nprint(halstream.Device(0).memory_info()[0] > 0)\n"
+    both = tmp_path / "both.py"
+    both.write_text(SCRIPT + more)
+    env = {**os.environ, "LD_LIBRARY_PATH": str(DRIVER), "HALSTREAM_BACKEND": "auto"}
+    words = [sys.executable, "-X", "faulthandler", both, script[1], "wait"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, env=env)
+    assert (done.returncode, done.stdout) == (0, "{5}\nTrue\n"), done.stderr
