@@ -41,7 +41,8 @@ CASES = [
     for backend, type_name, causal, groups, scale in itertools.product(
         BACKENDS, ["float32", "float16", "bfloat16"], [False, True], [1, 2], [None, 0.3]
     )
-    if (type_name != "float32" or backend == "EFFICIENT_ATTENTION") and (groups == 1 or backend != "EFFICIENT_ATTENTION")
+    if (type_name != "float32" or backend == "EFFICIENT_ATTENTION")
+    and (groups == 1 or backend != "EFFICIENT_ATTENTION")
 ]
 
 
@@ -90,13 +91,20 @@ def test_what_a_backend_does_not_take_on_cuda_is_refused(torch: Any, backend: st
 
 def test_torch_tells_which_backends_take_tensors(torch: Any) -> None:
     from torch.backends.cuda import (
-        SDPAParams, can_use_cudnn_attention, can_use_efficient_attention, can_use_flash_attention,
+        SDPAParams,
+        can_use_cudnn_attention,
+        can_use_efficient_attention,
+        can_use_flash_attention,
     )  # fmt: skip
 
     ask = (can_use_flash_attention, can_use_efficient_attention, can_use_cudnn_attention)
     half, single = (torch.ones(1, 2, 6, 8, device="cuda", dtype=dtype) for dtype in (torch.float16, torch.float32))
     mask = torch.ones(6, 6, device="cuda", dtype=torch.float16)
-    for q, given, wanted in ((half, None, [True] * 3), (single, None, [False, True, False]), (half, mask, [False, True, True])):
+    for q, given, wanted in (
+        (half, None, [True] * 3),
+        (single, None, [False, True, False]),
+        (half, mask, [False, True, True]),
+    ):
         assert [can(SDPAParams(q, q, q, given, 0.0, False, False)) for can in ask] == wanted
 
 

@@ -1,4 +1,4 @@
-"""Sparse, nested and quantized tensors on the device: the CPU's results, and accesses of the tensors they consist of."""
+"""Sparse, nested and quantized tensors on the device: the CPU's results, and accesses of what they consist of."""
 
 from __future__ import annotations
 

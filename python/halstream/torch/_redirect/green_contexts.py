@@ -51,16 +51,16 @@ class _Driver:
         self._contexts: dict[int, tuple[int, Any]] = {}  #: the device and the processors of each
         self._streams: dict[int, _core.Stream] = {}
 
-    def CU_DEV_SM_RESOURCE_GROUP_PARAMS(self) -> Any:  # noqa: N802
+    def CU_DEV_SM_RESOURCE_GROUP_PARAMS(self) -> Any:
         return SimpleNamespace(smCount=0, coscheduledSmCount=0, preferredCoscheduledSmCount=0, flags=0)
 
-    def cuInit(self, flags: int) -> tuple[Any, ...]:  # noqa: N802
+    def cuInit(self, flags: int) -> tuple[Any, ...]:
         return (_SUCCESS,)
 
-    def cuDeviceGet(self, index: int) -> tuple[Any, ...]:  # noqa: N802
+    def cuDeviceGet(self, index: int) -> tuple[Any, ...]:
         return _SUCCESS, index
 
-    def cuDeviceGetDevResource(self, device: int, kind: str) -> tuple[Any, ...]:  # noqa: N802
+    def cuDeviceGetDevResource(self, device: int, kind: str) -> tuple[Any, ...]:
         count = self._torch.cuda.get_device_properties(device).multi_processor_count
         if kind == _QUEUES:
             return _SUCCESS, SimpleNamespace(
@@ -68,16 +68,12 @@ class _Driver:
             )
         return _SUCCESS, _resource(count)
 
-    def cuDevSmResourceSplitByCount(  # noqa: N802
-        self, groups: int, resource: Any, flags: int, least: int
-    ) -> tuple[Any, ...]:
+    def cuDevSmResourceSplitByCount(self, groups: int, resource: Any, flags: int, least: int) -> tuple[Any, ...]:
         alignment = _alignment()
         count = min(-(-least // alignment) * alignment, resource.sm.smCount)
         return _SUCCESS, [_resource(count)], 1, _resource(resource.sm.smCount - count)
 
-    def cuDevSmResourceSplit(  # noqa: N802
-        self, groups: int, resource: Any, flags: int, params: list[Any]
-    ) -> tuple[Any, ...]:
+    def cuDevSmResourceSplit(self, groups: int, resource: Any, flags: int, params: list[Any]) -> tuple[Any, ...]:
         left = resource.sm.smCount
         parts = []
         for param in params:
@@ -91,50 +87,48 @@ class _Driver:
             left -= count
         return _SUCCESS, parts, _resource(left)
 
-    def cuDevResourceGenerateDesc(self, resources: list[Any], count: int) -> tuple[Any, ...]:  # noqa: N802
+    def cuDevResourceGenerateDesc(self, resources: list[Any], count: int) -> tuple[Any, ...]:
         return _SUCCESS, resources
 
-    def cuGreenCtxCreate(self, description: list[Any], device: int, flags: int) -> tuple[Any, ...]:  # noqa: N802
+    def cuGreenCtxCreate(self, description: list[Any], device: int, flags: int) -> tuple[Any, ...]:
         number = next(self._numbers)
         whole = self.cuDeviceGetDevResource(device, _PROCESSORS)[1]
         self._contexts[number] = device, next((one for one in description if one.type == _PROCESSORS), whole)
         return _SUCCESS, number
 
-    def cuCtxFromGreenCtx(self, context: int) -> tuple[Any, ...]:  # noqa: N802
+    def cuCtxFromGreenCtx(self, context: int) -> tuple[Any, ...]:
         return _SUCCESS, context
 
-    def cuGreenCtxGetDevResource(self, context: int, kind: str) -> tuple[Any, ...]:  # noqa: N802
+    def cuGreenCtxGetDevResource(self, context: int, kind: str) -> tuple[Any, ...]:
         return _SUCCESS, self._contexts[context][1]
 
-    def cuGreenCtxDestroy(self, context: int) -> tuple[Any, ...]:  # noqa: N802
+    def cuGreenCtxDestroy(self, context: int) -> tuple[Any, ...]:
         del self._contexts[context]
         return (_SUCCESS,)
 
-    def cuGreenCtxStreamCreate(self, context: int, flags: int, priority: int) -> tuple[Any, ...]:  # noqa: N802
+    def cuGreenCtxStreamCreate(self, context: int, flags: int, priority: int) -> tuple[Any, ...]:
         stream = _core.Stream(self._contexts[context][0], non_blocking=True)
         self._streams[stream.handle] = stream
         return _SUCCESS, stream.handle
 
-    def cuStreamDestroy(self, handle: int) -> tuple[Any, ...]:  # noqa: N802
+    def cuStreamDestroy(self, handle: int) -> tuple[Any, ...]:
         self._streams.pop(handle).close()
         return (_SUCCESS,)
 
-    def cuCtxGetCurrent(self) -> tuple[Any, ...]:  # noqa: N802
+    def cuCtxGetCurrent(self) -> tuple[Any, ...]:
         return _SUCCESS, self._current[-1] or -1  # a device's own context is there from the start
 
-    def cuCtxPushCurrent(self, context: int) -> tuple[Any, ...]:  # noqa: N802
+    def cuCtxPushCurrent(self, context: int) -> tuple[Any, ...]:
         self._current.append(context)
         return (_SUCCESS,)
 
-    def cuCtxPopCurrent(self) -> tuple[Any, ...]:  # noqa: N802
+    def cuCtxPopCurrent(self) -> tuple[Any, ...]:
         return _SUCCESS, self._current.pop()
 
 
 def patch(torch: Any, patches: Patches) -> bool:
     """Let torch's class call these; whether this torch has it in Python."""
-    import torch.cuda as cuda
-
-    module = getattr(cuda, "green_contexts", None)
+    module = getattr(torch.cuda, "green_contexts", None)
     if not hasattr(module, "_drv"):
         return False
 

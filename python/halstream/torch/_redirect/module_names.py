@@ -18,8 +18,8 @@ _CUDA_SOURCE = (
     "halstream.torch.register_kernel(name, function)"
 )
 _ALLOCATOR = (
-    "torch.cuda.memory.CUDAPluggableAllocator: memory of a device comes from halstream's pools. Leave the allocator out "
-    "here, also in torch.cuda.MemPool and change_current_allocator: use_mem_pool works without one"
+    "torch.cuda.memory.CUDAPluggableAllocator: memory of a device comes from halstream's pools. Leave the allocator "
+    "out here, also in torch.cuda.MemPool and change_current_allocator: use_mem_pool works without one"
 )
 
 
