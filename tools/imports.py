@@ -73,6 +73,7 @@ WANTED = {
     ("halstream.torch._redirect.redirection", "halstream.torch._redirect.host_accesses"): _MIRROR,
     ("halstream.torch._redirect.redirection", "halstream.torch._redirect.module"): _MIRROR,
     ("halstream.torch._redirect.redirection", "halstream.torch._redirect.module_names"): _MIRROR,
+    ("halstream.torch._redirect.redirection", "halstream.torch._redirect.moves"): _MIRROR,
     ("halstream.torch._redirect.redirection", "halstream.torch._redirect.parallel"): _MIRROR,
     ("halstream.torch._redirect.redirection", "halstream.torch._redirect.parameters"): _MIRROR,
     ("halstream.torch._redirect.redirection", "halstream.torch._redirect.running"): _MIRROR,

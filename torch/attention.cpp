@@ -586,8 +586,8 @@ void cudnn_backward(Stack& stack, uint64_t) {
 
 }  // namespace
 
-Substitute attention_of(const std::string& name, const std::string& overload) {
-  static const auto* all = new std::unordered_map<std::string, Substitute>{
+FusedAttention attention_of(const std::string& name, const std::string& overload) {
+  static const auto* all = new std::unordered_map<std::string, FusedAttention>{
       {"aten::_scaled_dot_product_flash_attention", &flash},
       {"aten::_scaled_dot_product_flash_attention_backward", &flash_backward},
       {"aten::_flash_attention_forward", &flash_forward},

@@ -2,15 +2,16 @@
 #pragma once
 
 #include "operators.h"
-#include "substitutes.h"
 
 #include <ATen/SDPBackend.h>
 
 namespace halstream_torch {
 
+using FusedAttention = void (*)(Stack&, uint64_t seed);
+
 // The function that runs for one of them; null for other operators. It computes what the CUDA kernel does, with results
 // of the same sizes and types, and of meta tensors it tells these.
-Substitute attention_of(const std::string& name, const std::string& overload);
+FusedAttention attention_of(const std::string& name, const std::string& overload);
 
 // Whether the program allows the backend, and CUDA has it for such tensors.
 bool attention_takes(

@@ -1,7 +1,5 @@
 #include "operators.h"
 
-#include "attention.h"
-
 #include <ATen/core/enum_tag.h>
 
 #include <unordered_map>
@@ -143,9 +141,7 @@ Operator::Operator(const c10::OperatorHandle& of) : handle(of) {
   pointwise = handle.hasTag(at::Tag::pointwise) || name.rfind("aten::_foreach_", 0) == 0 ||
       name.rfind("aten::_fused_", 0) == 0;
   random = generator >= 0 || handle.hasTag(at::Tag::nondeterministic_seeded);
-  // What runs instead of those of attention tells their numbers without values.
-  bool numbers_known = attention_of(name, schema.overload_name()) != nullptr;
-  needs_values = !only_tensors && !numbers_known || handle.hasTag(at::Tag::dynamic_output_shape) ||
+  needs_values = !only_tensors || handle.hasTag(at::Tag::dynamic_output_shape) ||
       handle.hasTag(at::Tag::data_dependent_output) || name == "aten::_coalesce";
   makes_other_layout = makes_other_layout_of(name);
   indexes = name.find("index") != std::string::npos;

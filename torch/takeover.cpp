@@ -1,5 +1,6 @@
 #include "takeover.h"
 
+#include "attention.h"
 #include "direct.h"
 #include "kernel.h"
 #include "layouts.h"
@@ -230,6 +231,8 @@ size_t install_operators() {
       case Treatment::serve: {
         auto facts = std::make_unique<Operator>(*op);
         facts->substitute = substitute_of(*op);
+        // Its numbers, which are lengths, are known without values.
+        if (attention_of(name.name, name.overload_name) != nullptr) facts->needs_values = false;
         facts->direct = direct_of(*op);
         library->impl(
             full.c_str(), torch::CppFunction::makeFromBoxedFunctor(std::make_unique<Kernel>(std::move(facts))));
