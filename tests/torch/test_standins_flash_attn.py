@@ -305,12 +305,14 @@ def test_transformers_takes_it_for_flash_attention_2(program: Any) -> None:
         import halstream.torch.cuda_on_host, torch
         from transformers import LlamaConfig, LlamaForCausalLM
         config = LlamaConfig(
-            hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, vocab_size=64
+            hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
+            vocab_size=64,
         )
         found = []
         for kind in ("flash_attention_2", "eager"):
             torch.manual_seed(0)
-            model = LlamaForCausalLM._from_config(copy.deepcopy(config), attn_implementation=kind, dtype=torch.bfloat16).cuda()
+            options = dict(attn_implementation=kind, dtype=torch.bfloat16)
+            model = LlamaForCausalLM._from_config(copy.deepcopy(config), **options).cuda()
             ids = torch.arange(18, device="cuda").view(2, 9)
             mask = torch.ones_like(ids)
             mask[1, :3] = 0

@@ -8,9 +8,10 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+from ..._runtime import State, runtime
 from .._redirect.patches import Patches
 
-__all__ = ["OPERATORS", "changes"]
+__all__ = ["OPERATORS", "changes", "host_adams"]
 
 #: The modules that DeepSpeed's wheel would have for these operators.
 OPERATORS = {
@@ -18,6 +19,16 @@ OPERATORS = {
     "cpu_adam": "deepspeed.ops.adam.cpu_adam_op",
     "fused_lamb": "deepspeed.ops.lamb.fused_lamb_op",
 }
+
+
+class _HostAdams(State):
+    """DeepSpeed's optimizers for tensors in the host's memory, by their numbers."""
+
+    def __init__(self) -> None:
+        self.decoupled: dict[int, bool] = {}  #: whether each decays weights apart from the gradient
+
+
+host_adams = runtime.add("DeepSpeed's optimizers on the host", _HostAdams())
 
 
 def changes(patches: Patches) -> dict[str, Callable[[ModuleType], None]]:

@@ -7,12 +7,20 @@ from typing import Any
 
 import torch
 
+from ..._runtime import State, runtime
 from .._redirect.errors import RedirectError
 
 __all__ = ["register"]
 
-#: The libraries of each namespace's stand-ins, which are kept, since an operator goes with its library.
-_libraries: dict[tuple[str, str], Any] = {}
+
+class _Libraries(State):
+    """The libraries of stand-ins by namespace, which are kept, since an operator goes with its library."""
+
+    def __init__(self) -> None:
+        self.kept_by: dict[tuple[str, str], Any] = {}
+
+
+_libraries = runtime.add("libraries of stand-ins", _Libraries())
 
 
 def register(
@@ -38,7 +46,7 @@ def register(
         If another library has defined one of them with a kernel, or with other arguments; one
         without a kernel gets it.
     """
-    if (standin, namespace) in _libraries:
+    if (standin, namespace) in _libraries.kept_by:
         return
     library = torch.library.Library(namespace, "FRAGMENT")
     names = {schema: schema.partition("(")[0] for schema in operators}
@@ -60,7 +68,7 @@ def register(
             library.define(schema)
         for key in ("CompositeImplicitAutograd",) if composite else ("CUDA", "Meta"):
             library.impl(names[schema], function, key)
-    _libraries[standin, namespace] = library
+    _libraries.kept_by[standin, namespace] = library
 
 
 def _compare(standin: str, namespace: str, name: str, schema: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from halstream.torch.standins._common import accumulated, need_cuda, refuse, without_autocast
+from halstream.torch.standins._packages.causal_conv1d.causal_conv1d_interface import causal_conv1d_fn
 
 import torch
 
@@ -81,8 +82,6 @@ def mamba_inner_fn(
     delta_softplus: bool = True,
 ) -> Any:
     """Return what a block of Mamba makes of xz (batch, 2 * channels, length), as (batch, length, width)."""
-    from causal_conv1d import causal_conv1d_fn
-
     x, z = xz.chunk(2, 1)
     x = causal_conv1d_fn(x, conv1d_weight.squeeze(1), conv1d_bias, activation="silu")
     rank, size = delta_proj_weight.shape[1], A.shape[1]

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from halstream.torch.standins import _multi_tensor
+from halstream.torch.standins import _deepspeed, _multi_tensor
 
 __all__ = ["adam_update", "create_adam", "destroy_adam"]
-
-_modes: dict[int, bool] = {}  #: whether each optimizer decays weights apart from the gradient
 
 
 def create_adam(
@@ -16,7 +14,7 @@ def create_adam(
     weight_decay: float = 0.0, adamw_mode: bool = True, should_log: bool = False,
 ) -> int:  # fmt: skip
     """Begin an optimizer."""
-    _modes[optimizer_id] = adamw_mode
+    _deepspeed.host_adams.decoupled[optimizer_id] = adamw_mode
     return 0
 
 
@@ -26,12 +24,12 @@ def adam_update(
 ) -> int:  # fmt: skip
     """Step a tensor."""
     lists = [[grads], [params], [exp_avg], [exp_avg_sq]]
-    mode = int(_modes[optimizer_id])
+    mode = int(_deepspeed.host_adams.decoupled[optimizer_id])
     _multi_tensor.adam(0, None, lists, lr, beta1, beta2, epsilon, step, mode, int(bias_correction), weight_decay)
     return 0
 
 
 def destroy_adam(optimizer_id: int) -> int:
     """End an optimizer."""
-    _modes.pop(optimizer_id, None)
+    _deepspeed.host_adams.decoupled.pop(optimizer_id, None)
     return 0

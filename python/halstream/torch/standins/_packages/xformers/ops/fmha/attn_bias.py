@@ -40,9 +40,9 @@ class AttentionBias:
     def materialize(self, shape: Sequence[int], dtype: Any = torch.float32, device: Any = "cpu") -> Any:
         """Return the bias as a tensor: 0 where a query sees a key, negative infinity elsewhere."""
         bias = torch.full(tuple(shape[-2:]), float("-inf"), dtype=dtype, device=device)
-        for rows, columns in self.blocks(*shape[-2:]):
+        for rows, columns in self.blocks(shape[-2], shape[-1]):
             part = bias[rows, columns]
-            seen = self.seen(*part.shape, device)
+            seen = self.seen(part.shape[0], part.shape[1], device)
             part.fill_(0) if seen is None else part.masked_fill_(seen, 0)
         whole = bias.expand(tuple(shape))
         return whole if self.added is None else whole + self.added
