@@ -79,7 +79,7 @@ WANTED = {
     ("halstream.torch._redirect.redirection", "halstream.torch._redirect.running"): _MIRROR,
     ("halstream.torch._redirect.redirection", "halstream.torch._redirect.runtime_names"): _MIRROR,
     ("halstream.torch._redirect.redirection", "halstream.torch._redirect.storages"): _MIRROR,
-    ("halstream.torch._redirect.redirection", "halstream.torch.standins._finder"): _MIRROR,
+    ("halstream.torch._redirect.redirection", "halstream.torch._standins._finder"): _MIRROR,
     ("halstream._cli.running", "halstream._checks.sanitize"): _TOOL,
     ("halstream._kernel", "halstream._kernel._launch"): _COMPILER,
     ("halstream._kernel", "halstream._kernel._nvrtc"): _COMPILER,

@@ -16,6 +16,7 @@ def modules() -> list[str]:
     names = [m.name for m in pkgutil.walk_packages(halstream.__path__, "halstream.")]
     names.remove("halstream.torch.cuda_on_host")  # its import takes over the real torch
     names.remove("halstream.paddle.plugin")  # and this one needs the real Paddle
+    names = [name for name in names if not name.startswith("halstream.torch._standins.")]  # they need the real torch
     return ["halstream", *(name for name in names if not name.endswith("._halstream"))]
 
 

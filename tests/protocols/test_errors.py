@@ -24,6 +24,8 @@ def modules() -> Iterator[Any]:
         package = importlib.import_module(f"halstream.{name}")
         yield package
         for found in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+            if found.name.startswith("halstream.torch._standins."):
+                continue  # they need the real torch
             if found.name not in ("halstream.torch.cuda_on_host", "halstream.paddle.plugin"):  # they take over
                 yield importlib.import_module(found.name)
 

@@ -228,7 +228,7 @@ def builders(torch: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ite
     monkeypatch.syspath_prepend(tmp_path)
     # The hook looks at the first import of the process only.
     from halstream.torch._redirect.patches import Patches
-    from halstream.torch.standins import _deepspeed
+    from halstream.torch._standins import _deepspeed
 
     patches = Patches()
     module = importlib.import_module("deepspeed.ops.op_builder.builder")

@@ -204,7 +204,7 @@ def test_paged_attention(torch: Any, ops: Any, version: int, alibi: bool) -> Non
 
 
 def test_parts_of_attention_are_merged(torch: Any, ops: Any) -> None:
-    from halstream.torch.standins._attention import Rule, attend
+    from halstream.torch._standins._attention import Rule, attend
 
     q, k, v = (torch.randn(1, n, 2, 8, device="cuda") for n in (3, 6, 6))
     whole, lse, _ = attend(q, k, v, Rule(scale=0.4))
@@ -310,7 +310,7 @@ def test_a_missing_wait_before_an_operator_is_reported(torch: Any, ops: Any) -> 
 
 
 def test_an_operator_of_another_library_is_refused(torch: Any) -> None:
-    from halstream.torch.standins import _operators
+    from halstream.torch._standins import _operators
 
     made = torch.library.Library("halstream_tests_taken", "DEF")
     made.define("f(Tensor x) -> ()")

@@ -12,12 +12,10 @@ from types import ModuleType
 from typing import Any
 
 from .errors import NotBuiltError
+from .kernels import ExtensionKernels
 from .patches import Patches
 
-__all__ = ["ExtensionKernels", "changes", "patch"]
-
-#: The functions that were given, by the name of the extension and that of the function in it.
-ExtensionKernels = dict[str, dict[str, Callable[..., Any]]]
+__all__ = ["changes", "patch"]
 
 
 def patch(patches: Patches, given: ExtensionKernels) -> None:

@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from .errors import RedirectError
-from .extensions import ExtensionKernels
 from .patches import Patches, when_imported
 
-__all__ = ["Kernels", "serve_libraries"]
+__all__ = ["ExtensionKernels", "Kernels", "serve_libraries"]
+
+#: Functions of extensions, by the name of the extension and that of the function in it.
+ExtensionKernels = dict[str, dict[str, Callable[..., Any]]]
 
 #: Operators of libraries that a program may load before it redirects torch.
 _LOADED_BEFORE = ("torchvision::",)

@@ -126,7 +126,7 @@ def redirect(*, instead_of_gpu: bool = False) -> Redirection:
         wheel.refuse_used(torch)
         wheel.refuse_gpu(torch, instead_of_gpu)
         _use_host()
-    from ..standins import _finder as standins
+    from .._standins import _finder as standins
     from . import (
         distributed,
         host_accesses,

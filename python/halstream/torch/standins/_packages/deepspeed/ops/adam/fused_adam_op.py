@@ -1,5 +1,0 @@
-"""Stand-in for DeepSpeed's operator ``fused_adam``."""
-
-from halstream.torch.standins._multi_tensor import adam as multi_tensor_adam
-
-__all__ = ["multi_tensor_adam"]
