@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +19,8 @@ def ops(torch: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator
     (tmp_path / "vllm").mkdir()
     (tmp_path / "vllm" / "__init__.py").write_text("")
     monkeypatch.syspath_prepend(tmp_path)
-
+    for name in ("vllm._C", "vllm._moe_C"):
+        importlib.import_module(name)
     yield torch.ops
     for name in [one for one in sys.modules if one.partition(".")[0] == "vllm"]:
         del sys.modules[name]

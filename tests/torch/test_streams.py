@@ -173,7 +173,7 @@ def test_what_there_is_not_is_refused_by_name(torch: Any) -> None:
     with pytest.raises(NotImplementedError, match="cuBLAS"):
         torch.cuda.current_blas_handle()
     with pytest.raises(NotImplementedError, match="register_kernel"):
-        cpp_extension.load_inline("x", "", cuda_sources="__global__ void f() {}")
+        cpp_extension.load_inline("x", "", cuda_sources="__global__ void f() {}").f()
 
 
 def test_halstreams_own_streams_are_the_same_streams(torch: Any) -> None:
