@@ -28,6 +28,7 @@ from .._native._constants import CHECK_IN_ORDER, CHECK_OBSERVE, CHECK_PAGES
 from .._notes import add_note, point_to_page
 from .._records import CheckRecord, FindingRecord, decode
 from .._runtime import runtime
+from . import handed as _handed
 from . import kept as _kept
 from . import known as _known
 from . import nearby as _nearby
@@ -398,6 +399,7 @@ def _wait_and_raise(wait: Any, *args: Any) -> Any:
             for finding in found[_Process.raised :]:
                 fresh._add(finding)
             _Process.raised = len(found)
+            _handed.hand_over(report)  # now: the process may be killed before it ends
             raise _error(fresh)
     return done
 
@@ -421,6 +423,8 @@ def _at_exit() -> None:
     unhandled = len(report) > _Process.raised
     if unhandled:
         exit_with()
+    if _handed.hand_over(report):
+        return
     if _Process.mode == "warn":
         for finding in report:
             try:

@@ -6,6 +6,7 @@ import contextlib
 import os
 import shlex
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from .._checks import nearby
+from .._checks.handed import collect, want
 from .._checks.report import ON_THREADS, explanations
 from .._checks.results import Result, failing_schedule, of_exception, of_finding, under_schedule
 from .._checks.terminated import before_sigterm
@@ -74,7 +76,8 @@ def plain(script: str, args: Sequence[str], options: Options, *, leaks: bool, in
     CannotRunError
         If torch cannot be redirected, or Paddle cannot have the device.
     """
-    stack = contextlib.ExitStack()
+    stack, own = contextlib.ExitStack(), contextlib.ExitStack()
+    started = own.enter_context(_in_started(options))
     tracked = found_something = False
     reports: list[Report] = []
 
@@ -89,6 +92,10 @@ def plain(script: str, args: Sequence[str], options: Options, *, leaks: bool, in
         else:
             if reports and (reports[-1].all or reports[-1].by_library):
                 print(reports[-1], *explanations(reports[-1].all), sep="\n", file=sys.stderr)
+
+    def end_all() -> None:
+        end()
+        started()
 
     def begin() -> None:
         nonlocal tracked
@@ -105,7 +112,7 @@ def plain(script: str, args: Sequence[str], options: Options, *, leaks: bool, in
                 end()
             scope = sanitizer(on="raise", strict=options.strict, pages=options.pages, threads=options.real_threads)
             reports.append(stack.enter_context(scope))
-            before_sigterm(end)
+            before_sigterm(end_all)
 
     if options.sanitize or leaks:
         at_opening(begin)
@@ -116,19 +123,39 @@ def plain(script: str, args: Sequence[str], options: Options, *, leaks: bool, in
     if options.cuda:
         provide_driver(CannotRunError)
     failed: list[Result] = []
-    with contextlib.nullcontext() if into is None else _assertions_of_functions(failed):
+    with own, contextlib.nullcontext() if into is None else _assertions_of_functions(failed):
         outcome = _script.run(script, args, options.module)
         end()
+        of_started = started()
         if real_torch.works and any(report.functions.some_unseen for report in reports):
             say(f"{ON_THREADS} --schedules 1")
-        code = outcome.code or int(found_something)
+        code = outcome.code or int(found_something or bool(of_started))
     if into is not None:
         into += failed
         code = code or int(bool(failed))
         into += [of_finding(finding) for report in reports for finding in report.all]
+        into += of_started
         found = None if outcome.error is None else of_exception(outcome.error)
         into += [found] if found else []
     return code
+
+
+@contextlib.contextmanager
+def _in_started(options: Options) -> Iterator[Callable[[], list[Result]]]:
+    """Give the function that prints, once, what was found in processes that the script starts, and returns it."""
+    if not options.sanitize or not (options.torch or options.paddle):
+        yield list
+        return
+    with tempfile.TemporaryDirectory(prefix="halstream-") as folder:
+        want(folder)
+
+        def printed() -> list[Result]:
+            found = collect(folder)
+            for result in found:
+                print(result["text"], file=sys.stderr)
+            return found
+
+        yield printed
 
 
 @contextlib.contextmanager

@@ -1,0 +1,67 @@
+"""A job of several ranks under `halstream run --torch --sanitize`: what they find is said once, by the command."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+RANK = """
+import os, signal, sys
+import torch
+rank = int(os.environ["RANK"])
+torch.cuda.set_device(rank)
+side = torch.cuda.Stream()
+
+def race():
+    x = torch.ones(1024, device="cuda")
+    with torch.cuda.stream(side):
+        y = x * 2
+    return y
+"""
+
+ALL = """
+race()
+if rank == 1:
+    with torch.cuda.stream(side):
+        z = torch.ones(64, device="cuda")
+    z.add_(1)
+"""
+
+ENDED = """
+if rank == 1:
+    race()
+    open("raced", "w").close()
+    while True:
+        signal.pause()
+open("raced").close()  # once the other one has opened it
+sys.exit(3)
+"""
+
+
+def job(folder: Path, source: str) -> subprocess.CompletedProcess[str]:
+    """Run a program as two ranks by torchrun, as a program of `halstream run`."""
+    (folder / "app.py").write_text(RANK + source)
+    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    return subprocess.run(
+        [sys.executable, "-m", "halstream", "run", "--torch", "--sanitize", *launcher, "app.py"],
+        cwd=folder, env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True, timeout=240,
+    )  # fmt: skip
+
+
+def test_a_place_that_two_ranks_found_is_one_finding_of_the_job(tmp_path: Path) -> None:
+    done = job(tmp_path, ALL)
+    assert done.returncode == 1, done.stderr
+    assert done.stderr.count("unordered access:") == 2, done.stderr
+    both, one = done.stderr.split("unordered access:")[1:]
+    assert "y = x * 2" in both and "found in ranks 0, 1\n" in both, both
+    assert "z.add_(1)" in one and "found in rank 1\n" in one, one
+
+
+def test_what_a_rank_found_that_the_launcher_ends_is_reported(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "raced")
+    done = job(tmp_path, ENDED)
+    assert done.returncode == 1, done.stderr
+    assert done.stderr.count("unordered access:") == 1 and "found in rank 1\n" in done.stderr, done.stderr
+    assert "exitcode  : 3" in done.stderr, done.stderr
