@@ -34,7 +34,7 @@ def main() -> int:
 
         return child(sys.argv[2:])
     if sys.argv[1:2] == ["_forks"]:
-        from ._cli.forking import serve
+        from ._cli.serving import serve
 
         return serve(sys.argv[2:])
     try:

@@ -9,11 +9,10 @@ import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from .report import Report
-    from .results import Result
+from .report import Report
+from .results import Result, of_finding
 
 __all__ = ["collect", "hand_over", "want"]
 
@@ -31,8 +30,6 @@ def hand_over(report: Report) -> bool:
     folder = os.environ.get(_FOLDER)
     if not folder:
         return False
-    from .results import of_finding
-
     file = Path(folder, str(os.getpid()))
     new = file.with_suffix(".new")
     if not report.all:

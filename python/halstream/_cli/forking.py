@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import gc
-import importlib
+import functools
 import json
 import os
 import select
@@ -18,25 +17,13 @@ import socket
 import subprocess
 import sys
 import tempfile
-import threading
-import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import IO, Any
 
-__all__ = ["Forks", "LostError", "forks", "imported_later", "serve", "settings_of_torch"]
+__all__ = ["Forks", "LostError", "forks", "imported_later", "settings_of_torch"]
 
 #: What torch imports when an operator or an optimizer asks for it. A program that uses none need not wait for it.
 _LATER = ("torch.fx.experimental.symbolic_shapes", "torch._dynamo")
-
-#: What a run with torch imports before its program starts, besides torch.
-_BEFORE_REDIRECTING = (
-    "halstream.torch",
-    "halstream.torch._redirect.redirection",
-    "halstream.torch._redirect.module_names",
-    "halstream.torch._redirect.runtime_names",
-)
-#: A process in which one of these works looks at each run in a process of its own only.
-_OBSERVERS = ("coverage", "pydevd", "debugpy")
 
 
 class LostError(Exception):
@@ -165,9 +152,6 @@ def _kill(pid: int) -> None:
             kill(pid, signal.SIGKILL)
 
 
-_forks: dict[tuple[Any, ...], Forks] = {}
-
-
 def forks(options: Sequence[str], torch: bool, environment: dict[str, str]) -> Forks | None:
     """Return the process that forks for runs with these options of Python; None where there cannot be one.
 
@@ -176,13 +160,18 @@ def forks(options: Sequence[str], torch: bool, environment: dict[str, str]) -> F
     if not sys.platform.startswith("linux"):
         return None
     try:
-        key = (*options, torch, os.getcwd(), *sorted(environment.items()))
-    except FileNotFoundError:  # the working folder was removed
+        folder = os.getcwd()
+    except FileNotFoundError:  # it was removed
         return None
-    if key not in _forks:
-        _forks[key] = Forks([sys.executable, *options, "-m", "halstream", "_forks", "torch" * torch], environment)
-    found = _forks[key]
+    found = _begun(tuple(options), torch, folder, tuple(sorted(environment.items())))
     return found if found.ready else None
+
+
+@functools.cache
+def _begun(options: tuple[str, ...], torch: bool, folder: str, environment: tuple[tuple[str, str], ...]) -> Forks:
+    """Return the process that forks for runs that begin in this folder with this environment."""
+    command = [sys.executable, *options, "-m", "halstream", "_forks", "torch" * torch]
+    return Forks(command, dict(environment))
 
 
 # -- in a run -----------------------------------------------------------------
@@ -200,94 +189,3 @@ def imported_later(settings: dict[str, str]) -> list[str]:
     Nothing where the program has changed the settings of torch that there were at its start.
     """
     return [name for name in _LATER if name in sys.modules] if settings_of_torch() == settings else []
-
-
-# -- in the process that forks ------------------------------------------------
-
-
-def serve(argv: Sequence[str]) -> int:
-    """Import, then fork a process for each request that comes, until there are no more.
-
-    Parameters
-    ----------
-    argv : sequence of str
-        ``"torch"`` or ``""``, and the number of the socket's descriptor.
-
-    Returns
-    -------
-    int
-        In each process that was forked, the exit code of its run; the other one ends here.
-    """
-    torch, descriptor = argv
-    gc.disable()  # as a run does before it imports
-    with socket.socket(fileno=int(descriptor)) as own, own.makefile("rw", encoding="utf-8") as lines:
-
-        def say(words: Any) -> None:
-            print(json.dumps(words), file=lines, flush=True)
-
-        main = _imported(bool(torch))
-        say(main is not None)
-        request = None if main is None else _forked(lines, say)
-    if main is None or request is None:
-        os._exit(0)  # at once: there is nothing to end here
-    _begin(request["sink"])
-    return main(request["run"])
-
-
-def _imported(torch: bool) -> Callable[[Sequence[str]], int] | None:
-    """Return what runs a request once everything is imported, None where no process may be forked from this one."""
-    from .child import main
-
-    if torch and not _import(("torch", *_BEFORE_REDIRECTING)):
-        return None
-    from .. import _native
-
-    traced = sys.gettrace() is not None or sys.getprofile() is not None
-    observed = traced or any(name in sys.modules for name in _OBSERVERS)
-    alone = threading.active_count() == 1 and not _native.loaded()
-    return main if alone and not observed else None
-
-
-def _import(names: Sequence[str]) -> bool:
-    """Import modules; return whether that is possible. If it is not, each run says by itself what is wrong."""
-    try:
-        for name in names:
-            importlib.import_module(name)
-    except BaseException:
-        return False
-    gc.collect()
-    gc.freeze()  # the end of a run would copy the memory of each object here to look at it
-    return True
-
-
-def _forked(lines: IO[str], say: Callable[[Any], None]) -> dict[str, Any] | None:
-    """Fork for each request; return it in the process that was forked, None where there are no more."""
-    for line in lines:
-        request: dict[str, Any] = json.loads(line)
-        if not all(name in sys.modules for name in request["also"]):
-            _import(request["also"])
-        sys.stdout.flush()
-        sys.stderr.flush()
-        with warnings.catch_warnings():
-            # Threads of libraries that calculate end and begin with a fork; there are none of Python.
-            warnings.simplefilter("ignore", DeprecationWarning)
-            pid = os.fork()
-        if pid == 0:
-            return request
-        say(pid)
-        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
-        say("ended")
-        lines.readline()
-        say(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
-    return None
-
-
-def _begin(sink: str) -> None:
-    """Let this process be as one that Python has just started for a run."""
-    os.setsid()  # ended with all that it starts
-    file = os.open(sink, os.O_WRONLY | os.O_APPEND)
-    os.dup2(file, 1)
-    os.dup2(file, 2)
-    os.close(file)
-    if "numpy.random" in sys.modules:
-        sys.modules["numpy.random"].seed()  # Python draws new numbers for its own module by itself
