@@ -46,7 +46,7 @@ var allowed = map[string][]string{
 	"bindings/threads":   {"hal/driver"},
 	"bindings/waits":     {"hal/driver", "hal/stall"},
 	"capi":               {"bindings/python", "bindings/waits", "hal", "hal/bestfit", "hal/driver", "hal/stall"},
-	"libascendcl":        {"bindings/ascendcl", "bindings/ids", "bindings/program", "bindings/waits", "cuda", "hal", "hal/driver"},
+	"libascendcl":        {"bindings/ascendcl", "bindings/ids", "bindings/program", "bindings/records", "bindings/waits", "cuda", "hal", "hal/driver"},
 	"libcuda":            {"bindings/ids", "hal", "hal/driver", "ptx"},
 	"libcuda/names":      {"libcuda"},
 	"pybuild": {"ascend", "bindings", "bindings/python", "bindings/records", "bindings/schedules", "bindings/threads", "bindings/waits",

@@ -198,7 +198,7 @@
 //   - M18: A pool divides its memory and merges neighbours that are free. Of live
 //     blocks no two share a byte. Sizes that grow reserve no more than is in use at
 //     one time, and a few times the largest while the work on them is pending.
-//   - M19: A stream writes 64 bits of device or pinned memory, and waits until they
+//   - M19: A stream writes 64 bits (on the host device also 32) of device or pinned memory, and waits until they
 //     are at least a value (by the sign of the difference), equal to it, or have a
 //     bit that is set in both or in neither. They are checked when the stream
 //     reaches the wait, and again after every change, including changes by the host.

@@ -580,14 +580,19 @@ func (s *Stream) unstage(buffer uint64) {
 	}
 }
 
-// valueSize is the size and the alignment of values that streams write and wait for.
-const valueSize = 8
+// size returns the size and the alignment of a value that a stream writes or waits for.
+func (v *ValueAccess) size() uint64 {
+	if v.Condition.IsNarrow() {
+		return 4
+	}
+	return 8
+}
 
 // ValueAccess is what an operation writes to a value in memory, or waits for.
 type ValueAccess struct {
 	Addr, Value uint64
 	// Condition is the comparison of the value in memory with Value that a wait
-	// needs; unused by a write.
+	// needs; unused by a write. It has driver.Narrow where the value has 32 bits.
 	Condition driver.Condition
 }
 
@@ -618,6 +623,20 @@ func (s *Stream) WaitValue(t *Thread, addr, value uint64, c driver.Condition) er
 	return s.value(t, OpWaitValue, ValueAccess{addr, value, c}, s.d.WaitValue)
 }
 
+// WriteValue32 is WriteValue of 32 bits, at an address that is a multiple of 4. Only the host device has it.
+//
+// Contract: M11, M19, V5. Source: CUDA driver API, cuStreamWriteValue32.
+func (s *Stream) WriteValue32(t *Thread, addr uint64, value uint32) error {
+	return s.value(t, OpWriteValue, ValueAccess{addr, uint64(value), driver.Narrow}, s.d.WriteValue)
+}
+
+// WaitValue32 is WaitValue for 32 bits, as WriteValue32.
+//
+// Contract: M11, M19, V5. Source: CUDA driver API, cuStreamWaitValue32.
+func (s *Stream) WaitValue32(t *Thread, addr uint64, value uint32, c driver.Condition) error {
+	return s.value(t, OpWaitValue, ValueAccess{addr, uint64(value), c | driver.Narrow}, s.d.WaitValue)
+}
+
 // value enqueues a write of a value or a wait for it.
 func (s *Stream) value(t *Thread, kind OperationKind, v ValueAccess, enqueue func(driver.Value) error) error {
 	op := kind.String()
@@ -627,14 +646,17 @@ func (s *Stream) value(t *Thread, kind OperationKind, v ValueAccess, enqueue fun
 	if c := s.capture.Load(); c != nil {
 		return c.refuse(s, op, "values in memory are not built yet for graphs; use events")
 	}
-	if v.Condition >= driver.Conditions {
+	if v.Condition.IsNarrow() && s.dev.rt.sim == nil {
+		return driver.Errorf(driver.NotSupported, op, "values of 32 bits are not built yet for this backend; use 64 bits")
+	}
+	if v.Condition&^driver.Narrow >= driver.Conditions {
 		return driver.Errorf(driver.InvalidValue, op, "there is no condition %d", v.Condition)
 	}
-	if v.Addr%valueSize != 0 {
-		return driver.Errorf(driver.InvalidValue, op, "%#x is not a multiple of the value's %d bytes", v.Addr, valueSize)
+	if v.Addr%v.size() != 0 {
+		return driver.Errorf(driver.InvalidValue, op, "%#x is not a multiple of the value's %d bytes", v.Addr, v.size())
 	}
 	blocks := []*Block{nil}
-	if err := s.acquire(op, "an operation on a value", []extent{{"value", v.Addr, valueSize}}, blocks); err != nil {
+	if err := s.acquire(op, "an operation on a value", []extent{{"value", v.Addr, v.size()}}, blocks); err != nil {
 		return err
 	}
 	b := blocks[0]
@@ -653,7 +675,7 @@ func (s *Stream) value(t *Thread, kind OperationKind, v ValueAccess, enqueue fun
 	var id uint32
 	if s.listened() {
 		o := Operation{Kind: kind, Thread: t, Value: &v}
-		if access := []Range{{v.Addr, valueSize}}; kind == OpWriteValue {
+		if access := []Range{{v.Addr, v.size()}}; kind == OpWriteValue {
 			o.Writes = access
 		} else {
 			o.Reads = access

@@ -36,15 +36,18 @@ func valueCall(kind int) func(c *caller, a *args) error {
 }
 
 func (c *caller) valueOperation(s *stream, kind int, address, value uint64, flags uint32) error {
+	if condition := flags &^ flushFlag; condition >= uint32(driver.Conditions) {
+		return refuse(invalidValue, "there is no condition %#x on values", condition)
+	}
 	switch kind {
 	case writeValue32:
-		return s.Fill(c.t, address, uint32(value), 4, 1)
+		return s.WriteValue32(c.t, address, uint32(value))
 	case writeValue64:
 		return s.WriteValue(c.t, address, value)
 	case waitValue64:
 		return s.WaitValue(c.t, address, value, driver.Condition(flags&^flushFlag))
 	case waitValue32:
-		return refuse(notSupported, "a stream waits for values of 64 bits here; use cuStreamWaitValue64")
+		return s.WaitValue32(c.t, address, uint32(value), driver.Condition(flags&^flushFlag))
 	case flushWrites, barrier:
 		return nil
 	}

@@ -62,7 +62,7 @@ def run(folder: Path, target: str, words: list[str], limit: int) -> Outcome:
     report, log = FOLDER / "reports" / f"{name}.xml", FOLDER / "reports" / f"{name}.txt"
     report.parent.mkdir(exist_ok=True)
     report.unlink(missing_ok=True)
-    command = [python(), "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "halstream.pytest_plugin", "--stream-cuda"]
+    command = [python(), "-m", "pytest", "-q", "-p", "no:cacheprovider", "--stream-cuda"]
     command += ["-c", os.devnull, f"--rootdir={folder}", "--import-mode=importlib", "-p", "oracle_plugin"]
     command += [f"--junitxml={report}", f"--timeout={ALONE}", *words, target]
     try:

@@ -19,8 +19,17 @@ const (
 	Conditions
 )
 
+// Narrow is added to a condition where memory has 32 bits; a write has it alone.
+const Narrow Condition = 1 << 7
+
+// IsNarrow reports whether the value has 32 bits.
+func (c Condition) IsNarrow() bool { return c&Narrow != 0 }
+
 // Met reports whether the condition holds.
 func (c Condition) Met(found, value uint64) bool {
+	if c.IsNarrow() {
+		return c.metNarrow(uint32(found), uint32(value))
+	}
 	switch c {
 	case AtLeast:
 		return int64(found-value) >= 0
@@ -32,16 +41,28 @@ func (c Condition) Met(found, value uint64) bool {
 	return ^(found | value) != 0
 }
 
-// String returns the condition as it is put before the value in texts.
-func (c Condition) String() string {
-	return [...]string{"at least", "equal to", "any bit of", "a bit outside"}[c]
+func (c Condition) metNarrow(found, value uint32) bool {
+	switch c &^ Narrow {
+	case AtLeast:
+		return int32(found-value) >= 0
+	case Equal:
+		return found == value
+	case AnyBit:
+		return found&value != 0
+	}
+	return ^(found | value) != 0
 }
 
-// Value describes a write of 64 bits by a stream, or a stream's wait for them.
+// String returns the condition as it is put before the value in texts.
+func (c Condition) String() string {
+	return [...]string{"at least", "equal to", "any bit of", "a bit outside"}[c&^Narrow]
+}
+
+// Value describes a write of 64 bits by a stream, or of 32, or a stream's wait for them.
 type Value struct {
-	// Addr is a multiple of 8, in device or pinned memory.
+	// Addr is a multiple of the size, in device or pinned memory.
 	Addr, Value uint64
-	// Condition of a wait.
+	// Condition of a wait, and the size.
 	Condition Condition
 	// On is Pinned or OnDevice.
 	On  Where

@@ -245,8 +245,7 @@ func (e *engine) run(s *Stream) {
 	case opReset:
 		o.ref.(*Event).set = false
 	case opWriteValue:
-		v := o.ref.(*valueOp)
-		atomic.StoreUint64(v.at(), v.Value.Value)
+		o.ref.(*valueOp).write()
 	case opCall, opReport:
 		s.state = sched.Running
 		e.unpark(o.ref.(driver.Sink).Ready(o.arg, s.level, s))

@@ -12,7 +12,7 @@ import (
 	"halstream/hal/touch"
 )
 
-// valueOp is a write of 64 bits, or a wait for them.
+// valueOp is a write of 64 or 32 bits, or a wait for them.
 type valueOp struct {
 	driver.Value
 	// shared memory lies outside the runtime's own: other processes may map it.
@@ -26,7 +26,21 @@ func (v *valueOp) at() *uint64 {
 	return *(**uint64)(unsafe.Pointer(&addr))
 }
 
-func (v *valueOp) found() uint64 { return atomic.LoadUint64(v.at()) }
+func (v *valueOp) found() uint64 {
+	if v.Condition.IsNarrow() {
+		return uint64(atomic.LoadUint32((*uint32)(unsafe.Pointer(v.at()))))
+	}
+	return atomic.LoadUint64(v.at())
+}
+
+// write stores the value.
+func (v *valueOp) write() {
+	if v.Condition.IsNarrow() {
+		atomic.StoreUint32((*uint32)(unsafe.Pointer(v.at())), uint32(v.Value.Value))
+		return
+	}
+	atomic.StoreUint64(v.at(), v.Value.Value)
+}
 
 func (v *valueOp) met() bool { return v.Condition.Met(v.found(), v.Value.Value) }
 

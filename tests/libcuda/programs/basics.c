@@ -163,6 +163,9 @@ static void streams(void)
     OK(cuMemAllocAsync(&p, 64, s));
     OK(cuStreamWriteValue64_v2(s, p, 3, 0));
     OK(cuStreamWaitValue64_v2(s, p, 3, 1));
+    OK(cuStreamWriteValue32_v2(s, p + 4, 8, 0));
+    OK(cuStreamWaitValue32_v2(s, p + 4, 8, 1));
+    OK(cuStreamWaitValue32_v2(s, p, 3, 1));
     OK(cuMemFreeAsync(p, s));
     OK(cuStreamSynchronize(s));
     OK(cuEventDestroy_v2(first));

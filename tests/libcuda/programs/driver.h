@@ -25,6 +25,7 @@ CUresult cuStreamSynchronize(CUstream), cuStreamQuery(CUstream), cuStreamWaitEve
 CUresult cuStreamGetPriority(CUstream, int *), cuStreamGetFlags(CUstream, unsigned *);
 CUresult cuStreamAddCallback(CUstream, void (*)(CUstream, CUresult, void *), void *, unsigned), cuLaunchHostFunc(CUstream, CUhostFn, void *);
 CUresult cuStreamWriteValue64_v2(CUstream, CUdeviceptr, uint64_t, unsigned), cuStreamWaitValue64_v2(CUstream, CUdeviceptr, uint64_t, unsigned);
+CUresult cuStreamWriteValue32_v2(CUstream, CUdeviceptr, uint32_t, unsigned), cuStreamWaitValue32_v2(CUstream, CUdeviceptr, uint32_t, unsigned);
 CUresult cuStreamAttachMemAsync(CUstream, CUdeviceptr, size_t, unsigned);
 CUresult cuEventCreate(CUevent *, unsigned), cuEventDestroy_v2(CUevent), cuEventRecord(CUevent, CUstream), cuEventQuery(CUevent);
 CUresult cuEventSynchronize(CUevent), cuEventElapsedTime(float *, CUevent, CUevent);
