@@ -48,7 +48,8 @@ var allowed = map[string][]string{
 	"capi":               {"bindings/python", "bindings/waits", "hal", "hal/bestfit", "hal/driver", "hal/stall"},
 	"libascendcl":        {"bindings/ascendcl", "bindings/ids", "bindings/program", "bindings/records", "bindings/waits", "cuda", "hal", "hal/driver"},
 	"libcuda":            {"bindings/ids", "hal", "hal/driver", "ptx"},
-	"libcuda/names":      {"libcuda"},
+	"libcuda/names":      {"bindings/program", "libcuda"},
+	"libcuda/standalone": {"bindings/program", "bindings/waits", "hal", "hal/driver", "libcuda"},
 	"pybuild": {"ascend", "bindings", "bindings/python", "bindings/records", "bindings/schedules", "bindings/threads", "bindings/waits",
 		"capi", "cuda", "hal", "hal/bestfit", "hal/driver", "hal/order", "hal/ownthread", "hal/stall", "libcuda", "ptx"},
 }

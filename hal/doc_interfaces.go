@@ -94,6 +94,24 @@
 //     older kind 207000. A wait that an abort of the device ends is 107022. Each callback for
 //     exceptions gets the stream.
 //
+// # The CUDA driver (Python)
+//
+// libcuda.so.1 over the host device, for programs of CUDA.
+//
+//   - U1: The functions of the driver keep the rules of streams, events, memory, kernels and graphs above, and return the
+//     codes that CUDA documents. What is not built returns 801 (CUDA_ERROR_NOT_SUPPORTED), and says why on stderr, once.
+//     A function of a stream may not call the driver: 800.
+//   - U2: A program finds each function by the version of CUDA that it was written for, and the twins for per-thread
+//     default streams; structures have the layout of that version.
+//   - U3: A program for the device is PTX: text, in a fat binary also where LZ4 has compressed it, or what the driver's
+//     linker has made of texts. Machine code alone is 209 (CUDA_ERROR_NO_BINARY_FOR_GPU), with what to do on stderr.
+//   - U4: After a fault of a kernel every call on its context returns the fault's code, until the primary context is
+//     reset. The text of the fault is on stderr, once.
+//   - U5: A process has one runtime, whether a program in Python uses the driver, the package, or both. The tools of the
+//     package see what is done with the driver, with the program's lines.
+//   - U6: Programs in other languages have the sanitizer, schedules and reports of waits as those of AscendCL have them
+//     (N12, N16), the report of a wait that can never end with 702. A forked child gets 3 from every call.
+//
 // # Task (Python)
 //
 //   - T1: Contexts nest, and leaving restores what stood before, also after an

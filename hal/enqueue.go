@@ -17,6 +17,7 @@ static void hs_stage_free(uint64_t buffer) { free((void *)(uintptr_t)buffer); }
 import "C"
 
 import (
+	"cmp"
 	"slices"
 
 	"halstream/hal/bestfit"
@@ -1029,7 +1030,8 @@ func (s *Stream) launchSimulated(t *Thread, f *Function, simulated driver.Simula
 	if err != nil {
 		return err
 	}
-	call := &nativeCall{s: s, name: f.name, site: spec.Site, losesDevice: true, kernel: prepared, handsIn: true}
+	name := cmp.Or(spec.Name, f.name)
+	call := &nativeCall{s: s, name: name, site: spec.Site, losesDevice: true, kernel: prepared, handsIn: true}
 	if c := s.capture.Load(); c != nil {
 		return c.addSimulated(s, f, call, slices.Clone(reads), slices.Clone(writes))
 	}
@@ -1040,7 +1042,7 @@ func (s *Stream) launchSimulated(t *Thread, f *Function, simulated driver.Simula
 	in := rt.handsInTo(true)
 	call.handsIn = in != nil && s.listened()
 	if s.listened() {
-		id := s.announce(&Operation{Kind: OpLaunch, Name: f.name, Thread: t, Reads: reads, Writes: writes, HandsIn: in != nil})
+		id := s.announce(&Operation{Kind: OpLaunch, Name: name, Thread: t, Reads: reads, Writes: writes, HandsIn: in != nil})
 		work.Tag = id
 		if in != nil {
 			call.report = rt.handIn(in, id, &handedIn{reads: reads, writes: writes})

@@ -210,6 +210,8 @@ type LaunchSpec struct {
 	Args []byte
 	// Cooperative launches run all blocks at once or fail.
 	Cooperative bool
+	// Name is what reports call the launch; "" for the function's name.
+	Name string
 	// Site is where the program launches, for the error with which a simulated device is lost; 0: not known.
 	Site uint32
 }

@@ -154,7 +154,7 @@ func (c *caller) ended(name string, err error) int {
 		return C.HS_CUDA_WAITS
 	}
 	code := codeOf(err)
-	if tells(code) {
+	if r, ok := errors.AsType[*refusal](err); tells(code, ok && r.quiet) {
 		text := err.Error()
 		if e, ok := errors.AsType[*hal.Error](err); ok {
 			text = e.Text
@@ -166,12 +166,21 @@ func (c *caller) ended(name string, err error) int {
 
 // tells reports whether the text of an error with a code is written for the program's author: what has no other way to
 // be known, and is no code that programs ask for.
-func tells(code int) bool {
+func tells(code int, quiet bool) bool {
+	switch os.Getenv("HALSTREAM_CUDA_MESSAGES") {
+	case "0":
+		return false
+	case "all":
+		return code != notReady
+	}
+	if quiet {
+		return false
+	}
 	switch code {
 	case noBinary, invalidPTX, notSupported, illegalAddress, misaligned, assertFailed, launchFailed, launchTimeout:
-		return os.Getenv("HALSTREAM_CUDA_QUIET") != "1"
+		return true
 	}
-	return os.Getenv("HALSTREAM_CUDA_VERBOSE") == "1"
+	return false
 }
 
 // said are the texts that were written.

@@ -122,12 +122,14 @@ func errorName(code int) string { return errorTexts[code][0] }
 type refusal struct {
 	code int
 	text string
+	// quiet says that programs go on well without what they asked for, so that no line is written about it.
+	quiet bool
 }
 
 func (r *refusal) Error() string { return r.text }
 
 func refuse(code int, format string, args ...any) error {
-	return &refusal{code, fmt.Sprintf(format, args...)}
+	return &refusal{code: code, text: fmt.Sprintf(format, args...)}
 }
 
 // codesByKind are the codes of errors of the core that have no number of CUDA's.

@@ -16,7 +16,7 @@ const callsRuntime = `.version 7.0
 .visible .entry nothing() { ret; }
 `
 
-func TestK3_the_runtime_of_devices_is_put_behind_programs_that_call_it_once(t *testing.T) {
+func TestU3_the_runtime_of_devices_is_put_behind_programs_that_call_it_once(t *testing.T) {
 	text := withRuntime(callsRuntime)
 	names, err := kernelNames(text)
 	require.NoError(t, err)

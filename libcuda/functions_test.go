@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestN3_each_function_is_in_the_table_once(t *testing.T) {
+func TestU2_each_function_is_in_the_table_once(t *testing.T) {
 	seen := map[string]bool{}
 	for _, f := range functions {
 		require.False(t, seen[f.name], f.name)
@@ -17,7 +17,7 @@ func TestN3_each_function_is_in_the_table_once(t *testing.T) {
 	}
 }
 
-func TestN3_a_function_is_found_by_the_version_that_a_program_is_written_for(t *testing.T) {
+func TestU2_a_function_is_found_by_the_version_that_a_program_is_written_for(t *testing.T) {
 	for i := range library.functions {
 		library.functions[i].address = uintptr(i + 1)
 	}
@@ -55,7 +55,7 @@ func TestN3_a_function_is_found_by_the_version_that_a_program_is_written_for(t *
 	}
 }
 
-func TestN3_structures_have_the_sizes_of_the_drivers(t *testing.T) {
+func TestU2_structures_have_the_sizes_of_the_drivers(t *testing.T) {
 	for _, one := range []struct {
 		name       string
 		is, wanted uintptr

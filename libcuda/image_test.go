@@ -25,7 +25,7 @@ func entryOf(e fatEntry, data []byte) []byte {
 	return append(append([]byte{}, unsafe.Slice((*byte)(unsafe.Pointer(&e)), unsafe.Sizeof(e))...), data...)
 }
 
-func TestK2_of_a_fat_binary_the_ptx_for_the_best_device_is_taken(t *testing.T) {
+func TestU3_of_a_fat_binary_the_ptx_for_the_best_device_is_taken(t *testing.T) {
 	image := fat(entryOf(fatEntry{kind: 2, capability: 80}, []byte("machine code")),
 		entryOf(fatEntry{kind: ptxEntry, capability: 52}, []byte("old\x00")),
 		entryOf(fatEntry{kind: ptxEntry, capability: 75}, []byte("best\x00")),
@@ -38,7 +38,7 @@ func TestK2_of_a_fat_binary_the_ptx_for_the_best_device_is_taken(t *testing.T) {
 	require.Equal(t, "newer", text)
 }
 
-func TestK2_machine_code_alone_is_refused_with_what_to_do(t *testing.T) {
+func TestU3_machine_code_alone_is_refused_with_what_to_do(t *testing.T) {
 	_, err := programIn(fat(entryOf(fatEntry{kind: 2, capability: 80}, []byte("machine code"))))
 	require.Equal(t, noBinary, codeOf(err))
 	require.ErrorContains(t, err, "code=compute_80")
@@ -46,7 +46,7 @@ func TestK2_machine_code_alone_is_refused_with_what_to_do(t *testing.T) {
 	require.Equal(t, noBinary, codeOf(err))
 }
 
-func TestK2_compressed_ptx_is_unpacked(t *testing.T) {
+func TestU3_compressed_ptx_is_unpacked(t *testing.T) {
 	// "abcabcabcabcabcabcabcabcabcabc" and "end": three letters, a match of 27 bytes 3 before, and the rest.
 	packed := []byte{0x3f, 'a', 'b', 'c', 3, 0, 8, 0x30, 'e', 'n', 'd'}
 	want := "abcabcabcabcabcabcabcabcabcabcend"

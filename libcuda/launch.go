@@ -130,6 +130,7 @@ func (c *caller) newLaunch(handle uintptr, x *context, spec hal.LaunchSpec, para
 		return nil, err
 	}
 	l := &launch{k: k, spec: spec}
+	l.spec.Name = shownName(k.name)
 	if err := l.check(); err != nil {
 		return nil, err
 	}

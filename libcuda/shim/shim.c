@@ -81,7 +81,7 @@ __attribute__((constructor)) static void begin(void)
     load_front("HALSTREAM_NVJITLINK");
     void *library = NULL;
     if (dlsym(RTLD_DEFAULT, "Py_IsInitialized")) library = load("HALSTREAM_EXTENSION", "../_halstream.abi3.so");
-    if (library == NULL) library = load("HALSTREAM_CUDA_LIBRARY", "libhalstream_cuda.so");
+    if (library == NULL) library = load("HALSTREAM_CUDA_RUNTIME", "libhalstream_cuda.so");
     if (library == NULL) {
         fprintf(stderr, "halstream: libcuda.so.1 finds no runtime: %s\n", dlerror());
         return;

@@ -45,9 +45,9 @@ SHELL = [(b.where, line) for b in BLOCKS if b.language == "bash" for line in b.t
 
 def of(language: str) -> list[object]:
     """Return the blocks in a language as parameters."""
-    # What imports the real torch or Paddle is run by tests/torch and tests/paddle_real, where they are installed, and
-    # what imports another file of its page by test_tutorial.
-    elsewhere = re.compile(r"(?m)^(import (?:torch|paddle)|from stage import .*)$")
+    # What imports the real torch or Paddle is run by tests/torch and tests/paddle_real, where they are installed, what
+    # imports numba by tools/oracle_libcuda.py, and what imports another file of its page by test_tutorial.
+    elsewhere = re.compile(r"(?m)^(import (?:torch|paddle)|from numba import cuda|from stage import .*)$")
     return [pytest.param(b, id=b.where) for b in BLOCKS if b.language == language and not elsewhere.search(b.text)]
 
 
@@ -155,7 +155,7 @@ def test_links_lead_somewhere() -> None:
 
 def test_named_files_exist() -> None:
     """Paths from the root, and the names of the Python package's own files."""
-    folders = ("hal/", "ptx/", "ascend/", "libascendcl/", "bindings/", "capi/", "pybuild/", "buildsupport/", "tests/")
+    folders = ("hal/", "ptx/", "ascend/", "libascendcl/", "libcuda/", "bindings/", "capi/", "pybuild/", "buildsupport/", "tests/")
     folders += ("docs/", "examples/", "python/", "tools/", "benchmarks/")
     missing = []
     for page, quoted in prose():
@@ -171,7 +171,7 @@ def test_named_files_exist() -> None:
 
 
 def test_named_environment_variables_are_read() -> None:
-    folders = ("hal", "bindings", "capi", "pybuild", "libascendcl", "cuda", "ascend")
+    folders = ("hal", "bindings", "capi", "pybuild", "libascendcl", "libcuda", "cuda", "ascend")
     sources = (p for folder in folders for p in (ROOT / folder).rglob("*.go"))
     code = [p for p in sources if not p.name.endswith("_test.go")]
     code += (ROOT / "python" / "halstream").rglob("*.py")

@@ -14,13 +14,13 @@ from conftest import DRIVER, PROGRAMS, Compiled, Run
 pytest.importorskip("typer", reason="the extra cli is not installed")
 
 
-def test_N3_each_noun_of_the_driver_does_what_is_documented(compiled: Compiled, run: Run) -> None:
+def test_U1_each_noun_of_the_driver_does_what_is_documented(compiled: Compiled, run: Run) -> None:
     done = run(compiled("basics"))
     assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
     assert "compile it so that it holds PTX as well" in done.stderr  # a program of machine code alone
 
 
-def test_K3_a_fault_of_a_kernel_loses_the_context_until_its_reset(compiled: Compiled, run: Run) -> None:
+def test_U4_a_fault_of_a_kernel_loses_the_context_until_its_reset(compiled: Compiled, run: Run) -> None:
     done = run(compiled("faults"))
     assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
     told = [line for line in done.stderr.splitlines() if "CUDA_ERROR_ILLEGAL_ADDRESS" in line]
@@ -28,7 +28,7 @@ def test_K3_a_fault_of_a_kernel_loses_the_context_until_its_reset(compiled: Comp
     assert "at kernel add by thread (100,0,0) in block (0,0,0)" in told[0]
 
 
-def test_N16_a_wait_that_can_never_end_is_reported(compiled: Compiled, run: Run) -> None:
+def test_U6_a_wait_that_can_never_end_is_reported(compiled: Compiled, run: Run) -> None:
     done = run(compiled("stuck"))
     assert done.returncode == 0, done.stderr
     assert "this wait can never end" in done.stderr
@@ -37,7 +37,7 @@ def test_N16_a_wait_that_can_never_end_is_reported(compiled: Compiled, run: Run)
 
 
 @pytest.mark.parametrize("way", ["variable", "command"])
-def test_N16_a_missing_wait_of_two_kernels_is_reported_with_its_lines(
+def test_U6_a_missing_wait_of_two_kernels_is_reported_with_its_lines(
     compiled: Compiled, run: Run, halstream: Run, way: str
 ) -> None:
     program = compiled("unordered")
@@ -56,7 +56,7 @@ def test_N16_a_missing_wait_of_two_kernels_is_reported_with_its_lines(
     assert (done.returncode, done.stdout) == (0, "6\n"), done.stderr
 
 
-def test_N12_a_failing_order_of_a_program_is_found(compiled: Compiled, halstream: Run) -> None:
+def test_U6_a_failing_order_of_a_program_is_found(compiled: Compiled, halstream: Run) -> None:
     done = halstream("run", "--cuda", "--schedules", "30", compiled("turns"))
     assert done.returncode == 1, done.stderr
     assert "the program ended with exit code 3, in run " in done.stderr
@@ -64,7 +64,7 @@ def test_N12_a_failing_order_of_a_program_is_found(compiled: Compiled, halstream
     assert done.returncode == 0, done.stderr
 
 
-def test_N3_a_child_that_was_forked_gets_an_error(compiled: Compiled, run: Run) -> None:
+def test_U6_a_child_that_was_forked_gets_an_error(compiled: Compiled, run: Run) -> None:
     done = run(compiled("forks"))
     assert (done.returncode, done.stdout) == (0, "the child: 3\n"), done.stderr
 
@@ -119,7 +119,7 @@ def script(tmp_path: Path) -> list[Path]:
     return [tmp_path / "program.py", tmp_path / "kernels.ptx"]
 
 
-def test_N16_a_missing_wait_in_python_is_reported_with_its_lines(script: list[Path], halstream: Run) -> None:
+def test_U5_a_missing_wait_in_python_is_reported_with_its_lines(script: list[Path], halstream: Run) -> None:
     done = halstream("run", "--cuda", "--sanitize", *script)
     assert done.returncode == 1, done.stderr
     lines = SCRIPT.splitlines()
@@ -131,7 +131,7 @@ def test_N16_a_missing_wait_in_python_is_reported_with_its_lines(script: list[Pa
     assert (done.returncode, done.stdout) == (0, "{5}\n"), done.stderr
 
 
-def test_N3_python_and_the_package_share_one_runtime(script: list[Path], tmp_path: Path) -> None:
+def test_U5_python_and_the_package_share_one_runtime(script: list[Path], tmp_path: Path) -> None:
     """The extension is loaded by the driver first, then by the package."""
     more = "\nimport halstream\nfrom halstream import _native\nprint(_native.extension().pybuild_Live(), halstream.backend())\n"
     both = tmp_path / "both.py"

@@ -203,6 +203,9 @@ def test_wheel_has_the_package_and_nothing_else(wheel: zipfile.ZipFile) -> None:
     plugin = [p for p in (ROOT / "paddle").rglob("*") if p.suffix in {".c", ".cpp", ".h", ".txt"}]
     assert plugin
     wanted |= {f"halstream/paddle/_source/{p.relative_to(ROOT / 'paddle')}" for p in plugin}
+    # The CUDA driver on the host device, and what is in front of NVIDIA's compilers.
+    fronts = [f"front/{name}.so.{version}" for name in ("libnvrtc", "libnvJitLink") for version in (12, 13)]
+    wanted |= {f"halstream/_driver/{name}" for name in ("libcuda.so.1", *fronts)}
     assert names == wanted | {f"halstream/{name}.abi3.so" for name in EXTENSIONS}
     assert {"halstream/py.typed", "halstream/_halstream.pyi", "halstream/_native/_functions.pyi"} <= names
     assert "halstream/include/halstream.h" in names

@@ -45,11 +45,11 @@ def variables(python: bool = True) -> dict[str, str]:
     found["NUMBA_CUDA_DRIVER"] = str(_LIBRARY)
     library = standalone()
     if library is not None:
-        found["HALSTREAM_CUDA_LIBRARY"] = str(library)
+        found["HALSTREAM_CUDA_RUNTIME"] = str(library)
     elif not python:
         raise BackendAbsentError(
             "compiled programs need libhalstream_cuda.so, which is not built: say `make cuda-library` in halstream's "
-            "sources, and set HALSTREAM_CUDA_LIBRARY to build/cuda/lib/libhalstream_cuda.so there",
+            "sources, and set HALSTREAM_CUDA_RUNTIME to build/cuda/lib/libhalstream_cuda.so there",
             operation="provide driver",
         )
     return found
@@ -57,7 +57,7 @@ def variables(python: bool = True) -> dict[str, str]:
 
 def standalone() -> Path | None:
     """Return the library for compiled programs, None if there is none."""
-    given = os.environ.get("HALSTREAM_CUDA_LIBRARY")
+    given = os.environ.get("HALSTREAM_CUDA_RUNTIME")
     tree = _FOLDER.parents[2] / "build" / "cuda" / "lib"
     places = [Path(given)] if given else [_FOLDER / _STANDALONE, tree / _STANDALONE]
     return next((place for place in places if place.exists()), None)
