@@ -14,8 +14,20 @@ from conftest import DRIVER, PROGRAMS, Compiled, Run
 pytest.importorskip("typer", reason="the extra cli is not installed")
 
 
-def test_U1_each_noun_of_the_driver_does_what_is_documented(compiled: Compiled, run: Run) -> None:
-    done = run(compiled("basics"))
+@pytest.mark.parametrize("noun", ["devices", "contexts", "memory", "streams", "graphs"])
+def test_U1_each_noun_of_the_driver_does_what_is_documented(compiled: Compiled, run: Run, noun: str) -> None:
+    done = run(compiled("basics"), noun)
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
+
+
+def test_U2_functions_are_found_by_name_and_version(compiled: Compiled, run: Run) -> None:
+    done = run(compiled("basics"), "entries")
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
+    assert "kernels here have no textures, surfaces and arrays" in done.stderr  # what is refused says why
+
+
+def test_U3_programs_are_ptx(compiled: Compiled, run: Run) -> None:
+    done = run(compiled("basics"), "modules")
     assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
     assert "compile it so that it holds PTX as well" in done.stderr  # a program of machine code alone
 
