@@ -12,7 +12,7 @@ APT := $(if $(filter 0,$(shell id -u)),,sudo -n )apt-get
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: build run check test test-programs test-browser test-notebook test-campaign test-all test-versions test-cuda-fake header-check kernels-check oracle-cuda oracle-cupy-graph oracle-libcuda cuda-library test-torch torch-wheels torch-programs torch-opinfo torch-races kernels interop acl-library acl-c lint lint-go format contract mutants fuzz soak faults trust test-ascend-fake paddle-programs docs gallery graphviz \
-	bench gpu gpu-pack wheel wheels wheels-macos wheel-free-threaded test-free-threaded sdist smoke clean test-cuda-queues test-cuda-one-device
+	bench bench-torch-programs gpu gpu-pack wheel wheels wheels-macos wheel-free-threaded test-free-threaded sdist smoke clean test-cuda-queues test-cuda-one-device
 
 # The environment for development: the package is installed in place, so Python
 # files count as they are; the extension is compiled again when its inputs change.
@@ -278,6 +278,10 @@ trust: build
 # else should use the machine meanwhile. For example BENCH="--write docs/performance.md".
 bench: build
 	$(BIN)/python -m benchmarks.run $(BENCH)
+
+# Steps of the programs of `make torch-programs`, which has to be run before, beside plain torch.
+bench-torch-programs: build
+	$(BIN)/python -m benchmarks.torch_programs $(BENCH)
 
 # Everything that needs a GPU: conformance, the suites, the benchmarks, and probes of the
 # driver. Where Go is installed, it packs first; without a driver it says so and ends

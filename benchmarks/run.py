@@ -37,7 +37,7 @@ def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def run(words: list[str], environment: dict[str, str]) -> str:
+def run(words: list[str], environment: dict[str, str], limit_s: int = PROCESS_S) -> str:
     """Run a command and return its output.
 
     Raises
@@ -46,9 +46,9 @@ def run(words: list[str], environment: dict[str, str]) -> str:
         If it fails or hangs, with its last words.
     """
     try:
-        done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=PROCESS_S)
+        done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=limit_s)
     except subprocess.TimeoutExpired:
-        raise PeerAbsentError(f"a process took longer than {PROCESS_S} s") from None
+        raise PeerAbsentError(f"a process took longer than {limit_s} s") from None
     if done.returncode:
         lines = done.stderr.strip().splitlines() or ["no output"]
         raise PeerAbsentError(f"a process ended with {done.returncode}: {lines[-1][:200]}")

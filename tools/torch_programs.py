@@ -10,7 +10,8 @@ of it holds. The first lines of a program say what it needs:
 
     # needs: PACKAGE ...                 installed with what they depend on
     # alone: PACKAGE ...                 installed without it, from source if there is no wheel
-    # without: MODULE: LINE              the wait: each such line of the module
+    # module: MODULE                     where the wait is
+    # without: LINE                      the wait: each such line of the module
     # nothing to delete: REASON          instead of it
 """
 
@@ -90,12 +91,11 @@ def unmodified(python: Path, program: Path) -> Outcome:
 
 def without(python: Path, program: Path) -> tuple[Outcome, Outcome]:
     """Return what the sanitizer and the schedules say with the wait deleted."""
-    wait = said(program, "without")
-    if not wait:
+    module, line = said(program, "module"), said(program, "without")
+    if not line:
         reason = said(program, "nothing to delete")
         nothing = Outcome(f"nothing to delete: {reason}" if reason else "-", "" if reason else "no wait is named")
         return nothing, Outcome("-")
-    module, _, line = wait.partition(": ")
     arguments = (str(WITHOUT), module, line, str(program))
     code, text = halstream(python, "--sanitize", *arguments)
     deleted = "torch_without: " in text and "torch_without: 0 lines deleted" not in text

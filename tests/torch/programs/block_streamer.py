@@ -1,5 +1,6 @@
 # needs: block-streamer
-# without: memory_pool: self.compute_stream.wait_event(item.ready)
+# module: memory_pool
+# without: self.compute_stream.wait_event(item.ready)
 """block-streamer copies the next blocks of a model to the device while one is at work."""
 
 from streamer import StreamedModel

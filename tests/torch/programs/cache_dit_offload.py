@@ -1,6 +1,7 @@
 # needs: cache-dit diffusers
-# without: cache_dit.offload.layerwise: current_stream.wait_event(event)
-"""Cache-DiT brings the weights of the next layers to the device on copy streams, and takes them back behind their use."""
+# module: cache_dit.offload.layerwise
+# without: current_stream.wait_event(event)
+"""Cache-DiT brings the weights of the next layers to the device on streams of its own, and takes them back."""
 
 from cache_dit.offload import layerwise_offload
 
@@ -23,7 +24,10 @@ with torch.no_grad():
     ):
         network = model().eval()
         layerwise_offload(
-            network, module_filter=lambda _, module: isinstance(module, torch.nn.Linear), onload_device="cuda", **options
+            network,
+            module_filter=lambda _, module: isinstance(module, torch.nn.Linear),
+            onload_device="cuda",
+            **options,
         )
         for _ in range(3):
             found = network(inputs.cuda()).cpu()

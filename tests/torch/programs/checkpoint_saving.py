@@ -1,4 +1,5 @@
-# without: torch.distributed.checkpoint.filesystem: self.stream.synchronize()
+# module: torch.distributed.checkpoint.filesystem
+# without: self.stream.synchronize()
 """torch.distributed.checkpoint saves a model in training, at once and in another thread, and loads it again."""
 
 import tempfile

@@ -1,4 +1,5 @@
-# without: torch.nn.parallel._functions: main_stream.wait_stream(streams[i])
+# module: torch.nn.parallel._functions
+# without: main_stream.wait_stream(streams[i])
 """torch.nn.DataParallel copies the parts of a batch to two devices on streams of their own."""
 
 import torch

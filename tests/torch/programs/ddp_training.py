@@ -1,5 +1,6 @@
 # needs: psutil
-# without: torch.distributed.optim.zero_redundancy_optimizer: _ = [x.wait() for x in handles]
+# module: torch.distributed.optim.zero_redundancy_optimizer
+# without: _ = [x.wait() for x in handles]
 """DistributedDataParallel and ZeRO's sharded optimizer over NCCL's name, in this process and in one that it starts."""
 
 import os

@@ -1,6 +1,7 @@
 # needs: hjson msgpack ninja numpy packaging psutil py-cpuinfo pydantic tqdm einops
 # alone: deepspeed
-# without: deepspeed.runtime.zero.stage_1_and_2: stream.wait_stream(producer_stream)
+# module: deepspeed.runtime.zero.stage_1_and_2
+# without: stream.wait_stream(producer_stream)
 """DeepSpeed's ZeRO-2 reduces gradients during the backward pass, with the optimizer on the device and on the host."""
 
 import deepspeed

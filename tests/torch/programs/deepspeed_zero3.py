@@ -1,6 +1,7 @@
 # needs: hjson msgpack ninja numpy packaging psutil py-cpuinfo pydantic tqdm einops
 # alone: deepspeed
-# without: deepspeed.runtime.zero.partitioned_param_coordinator: get_accelerator().current_stream().wait_stream(self.__allgather_stream)
+# module: deepspeed.runtime.zero.partitioned_param_coordinator
+# without: get_accelerator().current_stream().wait_stream(self.__allgather_stream)
 """DeepSpeed's ZeRO-3 gathers the weights of the next layers during each pass, and drops them behind it."""
 
 import deepspeed

@@ -1,5 +1,6 @@
 # needs: diffusers accelerate
-# without: diffusers.hooks.group_offloading: self.stream.synchronize()
+# module: diffusers.hooks.group_offloading
+# without: self.stream.synchronize()
 """diffusers loads the next group of a model's layers on a stream of its own while one is at work."""
 
 from diffusers import UNet2DModel

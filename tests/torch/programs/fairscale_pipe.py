@@ -1,5 +1,6 @@
 # alone: fairscale
-# without: fairscale.nn.pipe.copy: wait_stream(next_stream, prev_stream)
+# module: fairscale.nn.pipe.copy
+# without: wait_stream(next_stream, prev_stream)
 """fairscale runs a model as a pipeline over two devices, with copies on streams of their own."""
 
 import traceback

@@ -1,6 +1,7 @@
 # needs: psutil
-# without: torch.distributed.fsdp._runtime_utils: current_stream.wait_stream(state._unshard_stream)
-"""FullyShardedDataParallel trains over two processes and gathers the next weights in advance, or keeps them on the host."""
+# module: torch.distributed.fsdp._runtime_utils
+# without: current_stream.wait_stream(state._unshard_stream)
+"""FullyShardedDataParallel trains over two processes, and gathers weights in advance or keeps them on the host."""
 
 from common import two_ranks
 from torch.distributed.fsdp import CPUOffload, FullyShardedDataParallel, ShardingStrategy
@@ -30,7 +31,11 @@ def rank(number):
     strategy = ShardingStrategy.SHARD_GRAD_OP
     for options in ({"forward_prefetch": True}, {"sharding_strategy": strategy}, {"cpu_offload": CPUOffload(True)}):
         network = FullyShardedDataParallel(
-            model(), auto_wrap_policy=ModuleWrapPolicy({torch.nn.Linear}), device_id=number, use_orig_params=True, **options
+            model(),
+            auto_wrap_policy=ModuleWrapPolicy({torch.nn.Linear}),
+            device_id=number,
+            use_orig_params=True,
+            **options,
         )
         train(network, lambda batch: batch[number::2].cuda())
         with FullyShardedDataParallel.summon_full_params(network):

@@ -1,5 +1,6 @@
 # needs: psutil
-# without: torch.distributed.fsdp._fully_shard._fsdp_collectives: device_handle.current_stream().wait_event(all_gather_event)
+# module: torch.distributed.fsdp._fully_shard._fsdp_collectives
+# without: device_handle.current_stream().wait_event(all_gather_event)
 """fully_shard (FSDP2) trains over two processes, with weights kept, dropped between the passes or held by the host."""
 
 from common import two_ranks

@@ -1,7 +1,8 @@
 # needs: numpy packaging
 # alone: megatron-core
-# without: megatron.core.distributed.param_and_grad_buffer: self.grad_reduce_handle.wait()
-"""Megatron's DistributedDataParallel reduces gradients during the backward pass, and gathers weights in the forward one."""
+# module: megatron.core.distributed.param_and_grad_buffer
+# without: self.grad_reduce_handle.wait()
+"""Megatron's DistributedDataParallel reduces gradients in the backward pass, and gathers weights in the forward one."""
 
 from common import two_ranks
 from megatron.core import parallel_state
@@ -36,7 +37,9 @@ def train_parallel(number, sharded):
     config = TransformerConfig(num_layers=1, hidden_size=32, num_attention_heads=1)
     overlapped = DistributedDataParallelConfig(overlap_grad_reduce=True, bucket_size=1500, **shared)
     network = DistributedDataParallel(config, overlapped, model().cuda())
-    steps = OptimizerConfig(optimizer="adam", lr=0.01, min_lr=0.01, weight_decay=0, adam_eps=1e-8, clip_grad=0, **shared)
+    steps = OptimizerConfig(
+        optimizer="adam", lr=0.01, min_lr=0.01, weight_decay=0, adam_eps=1e-8, clip_grad=0, **shared
+    )
     optimizer, losses = get_megatron_optimizer(steps, [network]), []
     for batch in batches:
         network.zero_grad_buffer()

@@ -1,11 +1,12 @@
 # needs: ramtorch
-# without: ramtorch.offload: compute_stream.wait_event(res.event)
+# module: ramtorch.offload
+# without: compute_stream.wait_event(res.event)
 """RamTorch keeps a model's layers on the host, and trains them through a window of two on the device."""
 
 from ramtorch.offload import OffloadModel
+from torch.nn.functional import mse_loss
 
 import torch
-from torch.nn.functional import mse_loss
 
 batches = torch.randn(4, 8, 32, generator=torch.Generator().manual_seed(1))
 

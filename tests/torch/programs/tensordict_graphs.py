@@ -1,5 +1,6 @@
 # needs: tensordict
-# without: tensordict.base: event.synchronize()
+# module: tensordict.base
+# without: event.synchronize()
 """TensorDict captures a training step as a graph after two runs of it, and copies its tensors to the host together."""
 
 from tensordict import TensorDict
@@ -24,7 +25,9 @@ def train(device, captured=False):
 
     called = CudaGraphModule(step, warmup=2) if captured else step
     losses = torch.stack([called(batch.to(device)).clone() for batch in batches])
-    return TensorDict({"losses": losses, "weights": TensorDict.from_module(network).data.clone()}).to("cpu", non_blocking=None)
+    return TensorDict({"losses": losses, "weights": TensorDict.from_module(network).data.clone()}).to(
+        "cpu", non_blocking=None
+    )
 
 
 found, expected = train("cuda", captured=True), train("cpu")

@@ -1,5 +1,6 @@
 # needs: timm
-# without: timm.data.loader: consumer_stream.wait_stream(self.stream)
+# module: timm.data.loader
+# without: consumer_stream.wait_stream(self.stream)
 """timm's PrefetchLoader copies and normalizes the next batch on a stream of its own while a model trains."""
 
 from timm.data.loader import PrefetchLoader

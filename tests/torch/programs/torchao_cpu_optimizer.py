@@ -1,5 +1,6 @@
 # alone: torchao==0.18.0
-# without: torchao.optim.cpu_offload: grad_d2h_event.synchronize()
+# module: torchao.optim.cpu_offload
+# without: grad_d2h_event.synchronize()
 """torchao's optimizer for the CPU copies gradients to it during the backward pass, and the weights back."""
 
 from torchao.optim import CPUOffloadOptimizer

@@ -1,6 +1,7 @@
 # needs: psutil omegaconf datasets sentencepiece tiktoken blobfile tokenizers huggingface_hub
 # alone: torchtune torchao==0.10.0
-# without: torchtune.training._activation_offloading: self.s0.wait_stream(self.s1)
+# module: torchtune.training._activation_offloading
+# without: self.s0.wait_stream(self.s1)
 """torchtune offloads activations to pinned memory in the forward pass and brings them back on a stream of its own."""
 
 from torchtune.training._activation_offloading import OffloadActivations

@@ -1,5 +1,6 @@
 # needs: transformers
-# without: transformers.cache_utils: torch.cuda.default_stream(key_states.device).wait_stream(self.prefetch_stream)
+# module: transformers.cache_utils
+# without: torch.cuda.default_stream(key_states.device).wait_stream(self.prefetch_stream)
 """A small randomly initialised GPT-2 generates tokens, with its cache on the device and offloaded to the host."""
 
 from transformers import GPT2Config, GPT2LMHeadModel

@@ -1,5 +1,6 @@
 # needs: trl
-# without: trl.models.activation_offloading: self.s0.wait_stream(self.s1)
+# module: trl.models.activation_offloading
+# without: self.s0.wait_stream(self.s1)
 """TRL keeps activations in pinned memory between the passes and brings them back on a stream of its own."""
 
 from trl.models.activation_offloading import OffloadActivations

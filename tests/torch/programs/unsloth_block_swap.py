@@ -1,13 +1,15 @@
 # needs: psutil
 # alone: unsloth-zoo
-# without: block_swap: torch.cuda.current_stream(d).wait_event(event)
+# module: block_swap
+# without: torch.cuda.current_stream(d).wait_event(event)
 """unsloth-zoo trains adapters on layers whose frozen weights are on the host, and copied for each pass."""
 
 import sys
 from importlib.util import find_spec
 
-import torch
 from torch.utils.checkpoint import checkpoint
+
+import torch
 
 sys.path.append(find_spec("unsloth_zoo").submodule_search_locations[0])  # all of the package needs unsloth
 from block_swap import BlockSwap
