@@ -2,8 +2,8 @@
 
 Usage: python tools/error_pages.py [--check]
 
-The table is python/halstream/_explain/pages.py. The list of the pages in mkdocs.yml is written, too. With --check nothing
-is written, and a file that would change is an error.
+The table is python/halstream/_explain/pages.py. The list of the pages in mkdocs.yml is written, too. With --check
+nothing is written, and a file that would change is an error.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ FOLDER = ROOT / "docs" / "errors"
 SITE = ROOT / "mkdocs.yml"
 INDEX = """# Reports explained
 
-Each report, stall and refusal ends with a line such as `explain: halstream explain unordered-access`. The command prints one
-of these pages, and needs no network.
+Each report, stall and refusal ends with a line such as `explain: halstream explain unordered-access`. The command
+prints one of these pages, and needs no network.
 
 | code | what it is |
 |---|---|

@@ -147,7 +147,7 @@ def test_a_patch_has_the_lines_of_the_tests_that_it_silences_only(cli: Any) -> N
 
 def test_the_tests_are_those_that_a_change_is_about(cli: Any) -> None:
     folder = cli.folder
-    (folder / "pytest.ini").write_text("[pytest]\ntestpaths = checks\n")
+    (folder / "pytest.ini").write_text("[pytest]\ntestpaths = checks\naddopts = -p xdist -n 2\n")
     for name, text in {
         "pack/__init__.py": "",
         "pack/deep.py": "from . import lanes",
@@ -205,13 +205,13 @@ def test_what_a_change_affects(changed: str, wanted: set[str], tmp_path: Path) -
         "src/pack/__init__.py": "from .core import work",
         "src/pack/core.py": "",
         "src/pack/sub/__init__.py": "",
-        "src/pack/sub/top.py": "def late():\n    from .leaf import one",
+        "src/pack/sub/top.py": "def late():\n    from .leaf import (\n        one,  # first\n    )",
         "src/pack/sub/leaf.py": "",
         "helper.py": "",
         "tests/conftest.py": "",
         "tests/test_all.py": "import pack.sub.top",
         "tests/test_pack.py": "from pack import gone",
-        "tests/test_own.py": "import helper\nimport numpy",
+        "tests/test_own.py": "if True: import numpy as np, \\\n    helper as h",
     }
     for name, text in sources.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)

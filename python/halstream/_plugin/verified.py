@@ -46,6 +46,9 @@ class _Session:
         chosen = [str(file) for file in test_files(config, sorted(found.intersection(files)))]
         self.answer["files"] = chosen
         config.args[:] = chosen
+        if hasattr(config.option, "numprocesses"):
+            # The workers of xdist would take the arguments that pytest was started with.
+            config.option.numprocesses, config.option.dist = 0, "no"
         return None if chosen else 0
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
@@ -57,7 +60,8 @@ class _Session:
         self._total = len(session.items)
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
-        self._progress(f"test {len(self.answer['outcomes']) + 1} of {self._total}: {nodeid}")
+        of = f" of {self._total}" if self._total else ""  # the workers of xdist collect the tests
+        self._progress(f"test {len(self.answer['outcomes']) + 1}{of}: {nodeid}")
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         answer = self.answer
