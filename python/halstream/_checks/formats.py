@@ -133,7 +133,7 @@ def _result(one: Result, index: int, root: str) -> dict[str, Any]:
         "relatedLocations": [{"id": i, **_location(place, root)} for i, place in enumerate(one["others"], 1)],
         "occurrenceCount": max(1, one["count"]),
         "partialFingerprints": {"halstreamPlaces/v1": fingerprint(one, root)},
-        "properties": {key: one[key] for key in ("test", "token", "suppression") if one[key]},
+        "properties": {key: one[key] for key in ("code", "test", "token", "suppression") if one[key]},
     }
     return found
 
