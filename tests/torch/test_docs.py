@@ -110,3 +110,18 @@ def test_a_first_task_prints_its_report_and_the_line_of_the_report_repairs_it(tm
     lines.insert(at + (where == "after"), f"{indent[0]}{line}\n")
     done = sanitized(tmp_path, name, "".join(lines))
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
+
+
+def test_a_project_is_set_up_and_its_change_verified_as_the_page_shows(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "tasks.md").read_text()
+    for name, text in re.findall(r"(?ms)^```(?:toml|python)\n# file: (pyproject\.toml|tests/\S+)\n(.*?)^```$", page):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    (shown,) = re.findall(r"(?ms)^```text\n(proven patch.*?)^```$", page)
+    env = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": "-p halstream"}
+    for code, words in ((0, ["init", "--yes"]), (1, ["verify", "tests/test_loader.py"])):
+        command = [sys.executable, "-m", "halstream", *words]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=280, env=env)
+        assert done.returncode == code, done.stdout + done.stderr
+    assert "stream_torch = true" in (tmp_path / "pyproject.toml").read_text()
+    assert shown in done.stdout, done.stdout
