@@ -39,7 +39,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Calla
 def test_a_stand_in_says_so_once_and_goes_with_the_redirection(program: Any) -> None:
     done = program(
         """
-        import importlib.metadata, importlib.util, halstream.torch, torch
+        import importlib.metadata, importlib.util, sys, halstream.torch, torch
         def there():
             return importlib.util.find_spec("flash_attn") is not None
         before = there()
@@ -48,6 +48,7 @@ def test_a_stand_in_says_so_once_and_goes_with_the_redirection(program: Any) -> 
             print(importlib.metadata.packages_distributions()["flash_attn"])
             import flash_attn.bert_padding, flash_attn.layers.rotary
             kept = flash_attn.flash_attn_func
+        print([name for name in sys.modules if name.partition(".")[0] == "flash_attn"])
         print(there())
         try:
             import flash_attn
@@ -63,6 +64,7 @@ def test_a_stand_in_says_so_once_and_goes_with_the_redirection(program: Any) -> 
     assert done.stdout.splitlines() == [
         "False True 2.8.4",
         "['flash-attn']",
+        "[]",
         "False",
         "No module named 'flash_attn'",
         "16.0 16.0",

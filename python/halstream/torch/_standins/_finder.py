@@ -45,13 +45,21 @@ def patch(patches: Patches) -> None:
 
     def undo() -> None:
         sys.meta_path.remove(finder)
-        for name in finder.loaded:
-            module = sys.modules.pop(name, None)
+        for name, module in list(sys.modules.items()):
+            if not _is_standin(name, module):
+                continue
+            del sys.modules[name]
             parent, _, last = name.rpartition(".")
             if parent in sys.modules and vars(sys.modules[parent]).get(last) is module:
                 delattr(sys.modules[parent], last)
 
     patches.on_undo(undo)
+
+
+def _is_standin(name: str, module: Any) -> bool:
+    """Return True for a module of the tree that was imported under the name of the real one."""
+    file = vars(module).get("__file__") if isinstance(module, ModuleType) else None
+    return isinstance(file, str) and Path(file).is_relative_to(_FOLDER) and not name.startswith("halstream.")
 
 
 class _Finder(importlib.metadata.DistributionFinder):
@@ -64,7 +72,6 @@ class _Finder(importlib.metadata.DistributionFinder):
         self._by_module = {name: one for one in standins for name in one.modules}
         self._said: set[str] = set()
         self._asking = threading.local()
-        self.loaded: list[str] = []  #: the modules of stand-ins that were imported
 
     def find_spec(self, name: str, path: Any = None, target: ModuleType | None = None) -> ModuleSpec | None:
         standin = self._standin(name)
@@ -113,7 +120,6 @@ class _Finder(importlib.metadata.DistributionFinder):
 
         def executing(module: ModuleType) -> None:
             say()
-            self.loaded.append(name)
             execute(module)
 
         spec.loader.exec_module = executing  # type: ignore[method-assign]
