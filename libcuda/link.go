@@ -99,12 +99,15 @@ func (l *linker) add(kind int, program func() (string, error)) error {
 
 var (
 	header   = regexp.MustCompile(`(?m)^\s*\.(version|target|address_size)\b[^\n]*\n`)
+	weak     = regexp.MustCompile(`(?ms)^[ \t]*\.weak\s+\.func\s+(?:\([^)]*\)\s*)?([\w$.]+)[^{;]*\{.*?^\}`)
 	declared = regexp.MustCompile(`(?m)^\s*\.extern\s+\.(?:global|const)[^;]*;\s*$`)
 )
 
-// linked puts texts of PTX together: the first one has the version and the target.
+// linked puts texts of PTX together: the first one has the version and the target. Of weak functions with one name the
+// first is taken.
 func linked(texts []string) string {
 	var all strings.Builder
+	seen := map[string]bool{}
 	for i, text := range texts {
 		if i > 0 {
 			text = header.ReplaceAllString(text, "")
@@ -113,7 +116,14 @@ func linked(texts []string) string {
 		if len(texts) > 1 {
 			text = declared.ReplaceAllString(text, "")
 		}
-		all.WriteString(text)
+		all.WriteString(weak.ReplaceAllStringFunc(text, func(function string) string {
+			name := weak.FindStringSubmatch(function)[1]
+			if seen[name] {
+				return ""
+			}
+			seen[name] = true
+			return function
+		}))
 		all.WriteString("\n")
 	}
 	return withRuntime(all.String())

@@ -75,7 +75,17 @@ def read_clauses(text: str) -> tuple[dict[str, Clause], list[str]]:
 
 
 #: Packages whose rules no backend has to keep: their own tests carry the ids.
-OWN = ("hal/host", "hal/order", "hal/stall", "hal/touch", "capi", "pybuild", "libascendcl", "libcuda", "bindings/program")
+OWN = (
+    "hal/host",
+    "hal/order",
+    "hal/stall",
+    "hal/touch",
+    "capi",
+    "pybuild",
+    "libascendcl",
+    "libcuda",
+    "bindings/program",
+)
 
 
 def go_cases() -> Iterator[tuple[str, str]]:
@@ -105,7 +115,8 @@ def tests_of(path: Path) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunct
 def python_tests() -> Iterator[tuple[str, str]]:
     """Yield (id, test name) of the conformance suite in Python."""
     folders = (
-        ROOT / "tests" / folder for folder in ("conformance", "capi", "ascend", "cuda", "libcuda", "trust", "torch", "paddle_real")
+        ROOT / "tests" / folder
+        for folder in ("conformance", "capi", "ascend", "cuda", "libcuda", "trust", "torch", "paddle_real")
     )
     for path in sorted(path for folder in folders for path in folder.rglob("test_*.py")):
         for name, _ in tests_of(path):

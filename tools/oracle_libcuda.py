@@ -3,10 +3,10 @@
 Usage: python tools/oracle_libcuda.py [PYTEST ARGUMENTS]
 
 It installs numba-cuda and NVIDIA's compilers into build/oracle-libcuda, which stays for the next run. Each file of
-numba_cuda/numba/cuda/tests/cudapy runs in a process of its own. After a fault of a kernel CUDA's context is lost, and the
-tests behind it in the file fail, too: each test that fails runs once more, alone. tools/oracle_libcuda.toml lists those
-that fail then, with which text and why; any other failure is an error, and so is a listed test that passes or is not
-there. With arguments only those tests run, for example `-k reduce`.
+numba_cuda/numba/cuda/tests/cudapy runs in a process of its own. After a fault of a kernel CUDA's context is lost, and
+the tests behind it in the file fail, too: each test that fails runs once more, alone. tools/oracle_libcuda.toml lists
+those that fail then, with which text and why; any other failure is an error, and so is a listed test that passes or is
+not there. With arguments only those tests run, for example `-k reduce`.
 """
 
 from __future__ import annotations

@@ -155,7 +155,18 @@ def test_links_lead_somewhere() -> None:
 
 def test_named_files_exist() -> None:
     """Paths from the root, and the names of the Python package's own files."""
-    folders = ("hal/", "ptx/", "ascend/", "libascendcl/", "libcuda/", "bindings/", "capi/", "pybuild/", "buildsupport/", "tests/")
+    folders = (
+        "hal/",
+        "ptx/",
+        "ascend/",
+        "libascendcl/",
+        "libcuda/",
+        "bindings/",
+        "capi/",
+        "pybuild/",
+        "buildsupport/",
+        "tests/",
+    )
     folders += ("docs/", "examples/", "python/", "tools/", "benchmarks/")
     missing = []
     for page, quoted in prose():

@@ -60,7 +60,10 @@ def test_U6_a_missing_wait_of_two_kernels_is_reported_with_its_lines(
     assert done.returncode == (66 if way == "variable" else 1), done.stderr
     assert "unordered access: two operations touch the same 1024 bytes, and nothing orders them" in done.stderr
     lines = (PROGRAMS / "unordered.c").read_text().splitlines()
-    for operation, call_text in [("1. add writes", "add(f, numbers, 256, 2, first)"), ("2. add reads", "256, 3, second")]:
+    for operation, call_text in [
+        ("1. add writes", "add(f, numbers, 256, 2, first)"),
+        ("2. add reads", "256, 3, second"),
+    ]:
         number = next(i for i, line in enumerate(lines, 1) if call_text in line)
         part = done.stderr[done.stderr.index(operation) :]
         assert f"unordered.c:{number}, in main" in part, done.stderr
@@ -81,7 +84,7 @@ def test_U6_a_child_that_was_forked_gets_an_error(compiled: Compiled, run: Run) 
     assert (done.returncode, done.stdout) == (0, "the child: 3\n"), done.stderr
 
 
-SCRIPT = '''
+SCRIPT = """
 import ctypes
 import sys
 
@@ -117,7 +120,7 @@ ok(cu.cuCtxSynchronize())
 found = (ctypes.c_uint32 * 256)()
 ok(cu.cuMemcpyDtoH_v2(found, numbers, ctypes.c_size_t(1024)))
 print(set(found))
-'''
+"""
 
 
 @pytest.fixture
@@ -145,7 +148,8 @@ def test_U5_a_missing_wait_in_python_is_reported_with_its_lines(script: list[Pat
 
 def test_U5_python_and_the_package_share_one_runtime(script: list[Path], tmp_path: Path) -> None:
     """The extension is loaded by the driver first, then by the package."""
-    more = "\nimport halstream\nfrom halstream import _native\nprint(_native.extension().pybuild_Live(), halstream.backend())\n"
+    more = "\nimport halstream\nfrom halstream import _native\n"
+    more += "print(_native.extension().pybuild_Live(), halstream.backend())\n"
     both = tmp_path / "both.py"
     both.write_text(SCRIPT + more)
     env = {**os.environ, "LD_LIBRARY_PATH": str(DRIVER), "HALSTREAM_BACKEND": "auto"}

@@ -53,7 +53,9 @@ halstream run --sanitize --report sarif:out.sarif --report html:out.html train.p
 Script = Annotated[
     str,
     typer.Argument(
-        metavar="SCRIPT", help="Python program to run, or a compiled one that uses libascendcl.so or libcuda.so.1.", show_default=False
+        metavar="SCRIPT",
+        help="Python program to run, or a compiled one that uses libascendcl.so or libcuda.so.1.",
+        show_default=False,
     ),
 ]
 Args = Annotated[

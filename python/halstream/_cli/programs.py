@@ -1,4 +1,4 @@
-"""`halstream run` for programs in C that use libascendcl.so or libcuda.so.1: the library itself reads what to do from variables."""
+"""`halstream run` for programs in C on libascendcl.so or libcuda.so.1, which read what to do from variables."""
 
 from __future__ import annotations
 
@@ -144,7 +144,8 @@ def replay(text: str, path: str, args: Sequence[str], *, sanitize: bool) -> int:
         raise ScheduleError(f"{ended}, but the token is of a program that made other calls; look for a new one")
     if not record and not code:
         raise ScheduleError(
-            f"{ended}, but nothing is known of its calls: it does not use libascendcl.so or libcuda.so.1, or ended by _exit"
+            f"{ended}, but nothing is known of its calls: it does not use libascendcl.so or libcuda.so.1, "
+            "or ended by _exit"
         )
     say(f"under {token} the program {'failed again' if code else 'passes'}")
     return code

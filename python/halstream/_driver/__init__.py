@@ -37,7 +37,9 @@ def variables(python: bool = True) -> dict[str, str]:
         If that library was not built, or this platform has none.
     """
     if not _LIBRARY.exists():
-        raise BackendAbsentError("this build has no libcuda.so.1; CUDA programs run on Linux only", operation="provide driver")
+        raise BackendAbsentError(
+            "this build has no libcuda.so.1; CUDA programs run on Linux only", operation="provide driver"
+        )
     path = [str(_FOLDER), *filter(None, os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep))]
     found = {"LD_LIBRARY_PATH": os.pathsep.join(dict.fromkeys(path)), "HALSTREAM_BACKEND": "host"}
     found |= {name: compiler for name in _COMPILERS if (compiler := _compiler(name))}
