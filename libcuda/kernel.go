@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"halstream/hal"
+	"halstream/ptx"
 )
 
 // kernel is a function that streams launch: one of a module (CUfunction), or one of a library, which is loaded in each
@@ -128,7 +129,11 @@ func (k *kernel) attribute(number int) (int, error) {
 	case functionShared:
 		return known.Shared, nil
 	case functionConstant:
-		return max(0, known.Constant), nil
+		m, err := ptx.Parse(k.module.text)
+		if err != nil {
+			return 0, refuse(invalidPTX, "%v", err)
+		}
+		return m.ConstantBytes(), nil
 	case functionLocal:
 		return known.Local, nil
 	case functionRegisters:

@@ -108,6 +108,16 @@ func (m *Module) Global(name string) (address uint64, size int, ok bool) {
 	return uint64(v.offset), v.size, true
 }
 
+// ConstantBytes is the size of the variables in constant memory.
+func (m *Module) ConstantBytes() (size int) {
+	for _, v := range m.inOrder {
+		if v.space == spaceConst {
+			size += v.size
+		}
+	}
+	return size
+}
+
 // Param is a parameter of a kernel, in the bytes that a launch takes.
 type Param struct {
 	Name                string

@@ -204,6 +204,8 @@ static void modules(void)
     OK(cuFuncGetAttribute(&threads, 0, f));
     OK(cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, f, threads, 0));
     IS(threads == 1024 && blocks == 2);
+    OK(cuFuncGetAttribute(&threads, 2, f));
+    IS(threads == 12); /* bytes of constant memory */
     OK(cuMemAlloc_v2(&p, sizeof back));
     OK(cuMemsetD32_v2(p, 40, 300));
     OK(add(f, p, 300, 2, NULL));

@@ -85,7 +85,7 @@ static inline CUcontext begin(void)
 /* add(p, n, more): adds a number to each of n numbers. */
 static const char kernels[] =
     ".version 7.0\n.target sm_70\n.address_size 64\n"
-    ".visible .global .align 4 .u32 marker = 7;\n"
+    ".visible .global .align 4 .u32 marker = 7;\n.visible .const .align 4 .b8 table[12];\n"
     ".visible .entry add(.param .u64 p, .param .u32 n, .param .u32 more) {\n"
     "  .reg .pred %p<2>; .reg .b32 %r<7>; .reg .b64 %rd<4>;\n"
     "  ld.param.u64 %rd1,[p]; ld.param.u32 %r1,[n]; ld.param.u32 %r6,[more];\n"
