@@ -1,8 +1,8 @@
 """Measures a step of a program of tests/torch/programs: python -m benchmarks.torch_program_steps NAME KIND.
 
-KIND is `cpu` for plain torch without the program's copies, `cuda` for torch on host streams, `sanitized` for that with
-the sanitizer, and `memory` for what 2,000 steps of a small model leave in memory. Runs in the environment of
-`make torch-programs`, where the libraries are, and prints the figure as one line of JSON.
+KIND is `cpu` for plain torch without the program's copies, `cuda` for torch on host streams, `sanitized` for that
+with the sanitizer, and `memory` for what the second thousand of 2,000 steps of a small model adds to memory. Runs in
+the environment of `make torch-programs`, where the libraries are, and prints the figure as one line of JSON.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .measure import quiet
 Step = Callable[[], Any]
 WARM, STEPS = 6, 25
 LONG = 2000
-SETTLED = 400  # steps after which memory is compared
+SETTLED = 1000  # steps after which memory is compared: until then the host gets ahead of the streams, and caches fill
 #: The sizes of the models: those that are timed, and those whose memory is looked at.
 LARGE, SMALL = 384, 32
 

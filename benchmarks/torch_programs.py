@@ -1,8 +1,9 @@
 """Measures steps of programs of other projects beside plain torch: python -m benchmarks.torch_programs --help.
 
 For each program of tests/torch/programs that has a step in torch_program_steps.py: the processor time of a step, as
-medians of processes that take turns, its ratio to the same step of plain torch on the CPU, and what 1,600 steps after
-the first 400 add to the process's memory. Needs the environment of `make torch-programs`. Nothing is asserted.
+medians of processes that take turns, its ratio to the same step of plain torch on the CPU, and what the second
+thousand of 2,000 steps adds to the process's memory. Needs the environment of `make torch-programs`. Nothing is
+asserted.
 """
 
 from __future__ import annotations
