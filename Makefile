@@ -60,10 +60,11 @@ test: build graphviz
 	$(BIN)/python tools/contract.py --check
 	$(PYTEST) $(addprefix --ignore=,$(PROGRAMS)) tests
 
-# Tests that start programs, most of which wait for something: the tools, libascendcl.so, the driver's look-alike, the docs.
-PROGRAMS := $(addprefix tests/, ascend cuda docs property trust)
-test-programs: build acl-library graphviz
-	go test -race -shuffle=on ./libascendcl
+# Tests that start programs, most of which wait for something: the tools, libascendcl.so, libcuda.so.1, the driver's
+# look-alike, the docs.
+PROGRAMS := $(addprefix tests/, ascend cuda docs libcuda property trust)
+test-programs: build acl-library cuda-library graphviz
+	go test -race -shuffle=on ./libascendcl ./libcuda/...
 	$(PYTEST) $(PROGRAMS)
 
 # The whole suite on every CPython that is found (see tools/versions.py), with the
