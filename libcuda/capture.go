@@ -1,6 +1,10 @@
 package libcuda
 
-import "halstream/hal"
+import (
+	"sync"
+
+	"halstream/hal"
+)
 
 const lastCaptureMode = 2
 
@@ -25,8 +29,20 @@ var captureFunctions = []function{
 		if err != nil {
 			return err
 		}
+		capture := s.CaptureID()
 		made, err := s.EndCapture(c.t)
-		if err == nil {
+		var asked *graph
+		if s.CaptureID() != capture { // it has ended, with or without an error
+			asked = ended(capture)
+		}
+		switch {
+		case err != nil && asked != nil:
+			remove(asked.handle)
+		case err != nil:
+		case asked != nil:
+			asked.Graph = made
+			put(a, 1, asked.handle)
+		default:
 			put(a, 1, newGraph(made, s.x).handle)
 		}
 		return err
@@ -62,8 +78,39 @@ var captureFunctions = []function{
 
 const noUpdate = "a capture keeps the order of its calls; let streams wait for events instead"
 
-// captureInfo returns a function that tells of a capture: its state and its number. The graph of one that has not ended has
-// no handle, nor have its nodes.
+// underWay are the graphs of captures that have not ended, as far as the program has asked for them, by the numbers of the
+// captures: it can let them keep its objects.
+var underWay struct {
+	sync.Mutex
+	by map[uint64]*graph
+}
+
+// graphOfCapture returns the graph that a capture will have made.
+func graphOfCapture(capture uint64, x *context) *graph {
+	underWay.Lock()
+	defer underWay.Unlock()
+	g := underWay.by[capture]
+	if g == nil {
+		if underWay.by == nil {
+			underWay.by = map[uint64]*graph{}
+		}
+		g = newGraph(nil, x)
+		underWay.by[capture] = g
+	}
+	return g
+}
+
+// ended forgets that a capture is under way, and returns its graph, nil if nobody has asked for it.
+func ended(capture uint64) *graph {
+	underWay.Lock()
+	defer underWay.Unlock()
+	g := underWay.by[capture]
+	delete(underWay.by, capture)
+	return g
+}
+
+// captureInfo returns a function that tells of a capture: its state, its number and its graph. The nodes of a capture that
+// has not ended have no handles.
 func captureInfo(dependencies, count int) func(c *caller, a *args) error {
 	return onStream(0, func(c *caller, s *stream, a *args) error {
 		state, err := s.IsCapturing(c.t)
@@ -77,6 +124,9 @@ func captureInfo(dependencies, count int) func(c *caller, a *args) error {
 		put(a, 2, s.CaptureID())
 		if count > 0 {
 			put(a, 3, uintptr(0))
+			if capture := s.CaptureID(); a[3] != 0 && state == hal.Capturing && capture != 0 {
+				put(a, 3, graphOfCapture(capture, s.x).handle)
+			}
 			put(a, dependencies, uintptr(0))
 			put(a, count, uint64(0))
 		}

@@ -13,12 +13,24 @@ enum { NOT_INITIALIZED = 3, DEINITIALIZED = 4, NOT_PERMITTED = 800, LAUNCH_FAILE
 /* 1 while the thread runs a function of the program on a stream, which may not call the driver. */
 static _Thread_local int inside;
 
+/* Of the functions, in the library that the program has loaded. */
+static const char *const *named;
+
+/* At the end of the process, with which everything ends: what gives something back succeeds. */
+static int after_end(int32_t function)
+{
+    static const char *const back[] = {"Destroy", "Free", "Release", "Unload", "Unregister"};
+    for (size_t i = 0; i < sizeof back / sizeof *back; i++)
+        if (strstr(named[function], back[i]) != NULL) return 0;
+    return DEINITIALIZED;
+}
+
 static int call(int32_t function, uint64_t *arguments, void *here)
 {
     if (halstream_forked) return NOT_INITIALIZED;
     if (inside) return NOT_PERMITTED;
     uint32_t me = halstream_call_begins(here);
-    if (me == 0) return DEINITIALIZED;
+    if (me == 0) return after_end(function);
     int code = hsCudaCall(me, function, arguments);
     if (code == HS_CUDA_WAITS) {
         halstream_call_waits();
@@ -32,6 +44,7 @@ hs_cuda_entry *halstream_cuda(const char *const *names, void *const *addresses, 
 {
     for (int32_t i = 0; i < count; i++)
         if (!hsCudaLibrary(i, (char *)names[i], (uintptr_t)addresses[i])) return NULL;
+    named = names;
     return call;
 }
 

@@ -28,7 +28,14 @@ func newGraph(made *hal.Graph, x *context) *graph {
 	return g
 }
 
-func graphOf(handle uintptr) (*graph, error) { return find[*graph](handle, invalidValue, "graph") }
+// graphOf returns the graph of a handle, which no capture makes any more.
+func graphOf(handle uintptr) (*graph, error) {
+	g, err := find[*graph](handle, invalidValue, "graph")
+	if err == nil && g.Graph == nil {
+		err = refuse(illegalState, "the capture of the graph has not ended")
+	}
+	return g, err
+}
 
 // onGraph returns a function for a graph that is its argument i.
 func onGraph(i int, f func(c *caller, g *graph, a *args) error) func(c *caller, a *args) error {
@@ -326,7 +333,11 @@ var graphFunctions = []function{
 		}
 		return err
 	}},
-	{name: "cuGraphRetainUserObject", version: 11030, call: onGraph(0, func(_ *caller, g *graph, a *args) error {
+	{name: "cuGraphRetainUserObject", version: 11030, call: func(_ *caller, a *args) error {
+		g, err := find[*graph](a.handle(0), invalidValue, "graph")
+		if err != nil {
+			return err
+		}
 		o, err := userObjectOf(a.handle(1))
 		if err != nil {
 			return err
@@ -340,7 +351,7 @@ var graphFunctions = []function{
 			g.keeps = append(g.keeps, o)
 		}
 		return nil
-	})},
+	}},
 	{name: "cuGraphReleaseUserObject", version: 11030, call: onGraph(0, func(_ *caller, g *graph, a *args) error {
 		o, err := userObjectOf(a.handle(1))
 		if err != nil {

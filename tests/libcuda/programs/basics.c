@@ -238,6 +238,8 @@ static void graphs(void)
     uint32_t back[10], n = 10, more = 5;
     size_t count = 0;
     int state, one = 1;
+    uint64_t number;
+    CUgraph early;
     OK(cuMemAlloc_v2(&p, sizeof back));
     OK(cuStreamCreate(&s, 1));
     OK(cuStreamCreate(&joined, 1));
@@ -251,6 +253,9 @@ static void graphs(void)
     FAILS(901, cuStreamEndCapture(s, &graph));
     IS(graph == NULL);
     OK(cuStreamBeginCapture_v2(s, 2));
+    OK(cuStreamGetCaptureInfo_v2(s, &state, &number, &early, NULL, NULL));
+    IS(state == 1 && number > 0 && early != NULL);
+    FAILS(401, cuGraphGetNodes(early, NULL, &count));
     OK(cuMemsetD32Async(p, 1, 10, s));
     OK(cuEventRecord(fork, s));
     OK(cuStreamWaitEvent(joined, fork, 0));
@@ -259,6 +264,7 @@ static void graphs(void)
     OK(cuStreamWaitEvent(s, join, 0));
     OK(add(f, p, 10, 3, s));
     OK(cuStreamEndCapture(s, &graph));
+    IS(graph == early);
     OK(cuGraphGetNodes(graph, NULL, &count));
     IS(count == 3);
     OK(cuGraphInstantiateWithFlags(&run, graph, 0));
