@@ -60,6 +60,8 @@ WANTED = {
     ("halstream._cli.commands", "halstream._schedules.search"): _COMMAND,
     ("halstream._cli.commands", "halstream._cli.children"): _COMMAND,
     ("halstream._cli.commands", "halstream._cli.redirecting"): _COMMAND,
+    ("halstream._cli.commands", "halstream._driver"): _TOOL,
+    ("halstream._cli.redirecting", "halstream._driver"): _TOOL,
     ("halstream._cli.redirecting", "halstream.paddle.plugin"): _TOOL,
     ("halstream._cli.started", "halstream.paddle.plugin"): _TOOL,
     ("halstream._cli.redirecting", "halstream.torch"): _TOOL,
@@ -105,6 +107,7 @@ WANTED = {
     ("halstream.cupy", "halstream.cupy._reduction"): _ARRAYS,
     ("halstream.cupyx", "halstream.cupyx._memory"): _ARRAYS,
     ("halstream.cupyx", "halstream.cupyx._runtime"): _ARRAYS,
+    ("halstream.pytest_plugin", "halstream._driver"): _TOOL,
     ("halstream.pytest_plugin", "halstream._checks.formats"): _TOOL,
     ("halstream.pytest_plugin", "halstream._checks.report"): _TOOL,
     ("halstream.pytest_plugin", "halstream._plugin.faults"): _TOOL,
@@ -120,7 +123,7 @@ WANTED = {
 LAYERS = (
     *("_compiled", "_notes", "_errors", "_explain", "_record_types", "_records", "_runtime", "_native", "_sites"),
     *("_core", "_memory", "_kernel", "_traces", "_dialects", "_stalls", "_checks", "_schedules"),
-    *("acl", "cupy", "cupyx", "mindspore", "paddle", "torch", "_notebook", "_lint", "_capi", "_campaign"),
+    *("acl", "cupy", "cupyx", "mindspore", "paddle", "torch", "_notebook", "_lint", "_capi", "_driver", "_campaign"),
     *("_plugin", "testing", "pytest_plugin", "_cli", "cli", "__main__"),
 )
 
