@@ -264,9 +264,9 @@ assert sorted(seen) == seen
 _OPERATOR = """
 import torch
 
-x = torch.eye(3, device="cuda")
+theta = torch.eye(2, 3, device="cuda").expand(1, 2, 3)
 try:
-    x.to_sparse()
+    torch.cudnn_affine_grid_generator(theta, 1, 1, 4, 4)
 except NotImplementedError as error:
     print(error)
 """
@@ -570,17 +570,20 @@ PAGES: Mapping[str, Page] = MappingProxyType(
         ),
         "unsupported-operator": Page(
             "an operator of torch has no kernel on the host device",
-            "The device runs operators by torch's kernels for the CPU. This one has none that fits, or makes tensors "
-            "of a layout for which there are none. The text names it, why, and what to do.",
+            "The device runs operators by torch's kernels for the CPU. This one has none that fits, or calls a library "
+            "of CUDA by itself. The text names it, why, and what to do.",
             (
-                "Use a dense tensor, or run this part on the CPU: `x.cpu()`, and `.cuda()` behind it.",
+                "Use torch's own operator in place of a library's, or run this part on the CPU: `x.cpu()`, and "
+                "`.cuda()` behind it.",
                 "For a kernel of your own give a version for the CPU: `halstream.torch.register_kernel(name, "
                 "function)`.",
                 "Skip the test where there is no GPU, if the operator is what it is about.",
             ),
             "halstream run --torch example.py",
             _OPERATOR,
-            _OPERATOR.replace("x.to_sparse", "x.cpu().to_sparse"),
+            _OPERATOR.replace(
+                "cudnn_affine_grid_generator(theta, 1, 1, 4, 4)", "nn.functional.affine_grid(theta, (1, 1, 4, 4))"
+            ),
         ),
         "unsupported-name": Page(
             "a name of the mirrored package that halstream does not have",
