@@ -58,11 +58,11 @@ func (e *copyEnd) start() (uint64, error) {
 type copy2D struct {
 	srcX, srcY uint64
 	src        copyEnd
-	srcArray   uint64
+	_          uint64 // an array, which src refuses
 	srcPitch   uint64
 	dstX, dstY uint64
 	dst        copyEnd
-	dstArray   uint64
+	_          uint64
 	dstPitch   uint64
 	width      uint64
 	rows       uint64

@@ -61,8 +61,7 @@ type valueOperation struct {
 	address, value uint64
 	flags          uint32
 	_              uint32
-	alias          uint64
-	_              uint64
+	_              [2]uint64 // an alias of the address, and padding
 }
 
 func valueBatch(c *caller, s *stream, a *args) error {
