@@ -55,7 +55,7 @@ var captureFunctions = []function{
 		}
 		return err
 	})},
-	{name: "cuStreamGetCaptureInfo", version: 10010, twin: ptsz, call: captureInfo(noStart, noStart)},
+	{name: "cuStreamGetCaptureInfo", version: 10010, twin: ptsz, call: captureInfo(nowhere, nowhere)},
 	{name: "cuStreamGetCaptureInfo_v2", version: 11030, twin: ptsz, call: captureInfo(4, 5)},
 	{name: "cuStreamGetCaptureInfo_v3", version: 12030, twin: ptsz, call: captureInfo(4, 6)},
 	{name: "cuStreamUpdateCaptureDependencies", version: 11030, twin: ptsz, call: unsupported(noUpdate)},

@@ -34,8 +34,6 @@ void hs_cuda_release(void *call);
 void hs_cuda_destroy(uintptr_t function, uintptr_t argument);
 /* Calls a program's function that says how much dynamic shared memory a block of a size needs. */
 size_t hs_cuda_shared_of(uintptr_t function, int block);
-/* The length of a text with malloc'ed copy... of names, which stay for as long as the process. */
-const char *hs_cuda_name(int32_t function);
 
 #pragma GCC visibility pop
 

@@ -86,12 +86,12 @@ func fill(size uint8, rows bool, on int) func(c *caller, a *args) error {
 }
 
 var fillFunctions = []function{
-	{name: "cuMemsetD8_v2", version: 3020, twin: ptds, call: fill(1, false, noStart)},
-	{name: "cuMemsetD16_v2", version: 3020, twin: ptds, call: fill(2, false, noStart)},
-	{name: "cuMemsetD32_v2", version: 3020, twin: ptds, call: fill(4, false, noStart)},
-	{name: "cuMemsetD2D8_v2", version: 3020, twin: ptds, call: fill(1, true, noStart)},
-	{name: "cuMemsetD2D16_v2", version: 3020, twin: ptds, call: fill(2, true, noStart)},
-	{name: "cuMemsetD2D32_v2", version: 3020, twin: ptds, call: fill(4, true, noStart)},
+	{name: "cuMemsetD8_v2", version: 3020, twin: ptds, call: fill(1, false, nowhere)},
+	{name: "cuMemsetD16_v2", version: 3020, twin: ptds, call: fill(2, false, nowhere)},
+	{name: "cuMemsetD32_v2", version: 3020, twin: ptds, call: fill(4, false, nowhere)},
+	{name: "cuMemsetD2D8_v2", version: 3020, twin: ptds, call: fill(1, true, nowhere)},
+	{name: "cuMemsetD2D16_v2", version: 3020, twin: ptds, call: fill(2, true, nowhere)},
+	{name: "cuMemsetD2D32_v2", version: 3020, twin: ptds, call: fill(4, true, nowhere)},
 	{name: "cuMemsetD8Async", version: 3020, twin: ptsz, call: fill(1, false, 3)},
 	{name: "cuMemsetD16Async", version: 3020, twin: ptsz, call: fill(2, false, 3)},
 	{name: "cuMemsetD32Async", version: 3020, twin: ptsz, call: fill(4, false, 3)},

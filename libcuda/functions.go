@@ -10,11 +10,13 @@ import (
 
 // The twins that a function has for programs that were compiled for per-thread default streams.
 const (
-	noTwin  = ""
-	ptsz    = "_ptsz" // of functions with a stream
-	ptds    = "_ptds" // of functions that imply one
-	noStart = -1
+	noTwin = ""
+	ptsz   = "_ptsz" // of functions with a stream
+	ptds   = "_ptds" // of functions that imply one
 )
+
+// nowhere stands for the place of an argument that a function does not have.
+const nowhere = -1
 
 // function is a function of the driver.
 type function struct {

@@ -1,6 +1,7 @@
 package libcuda
 
 import (
+	"maps"
 	"sync"
 
 	"halstream/hal"
@@ -131,7 +132,10 @@ var streamFunctions = []function{
 		if err != nil {
 			return err
 		}
-		for number, value := range from.attributes {
+		from.mu.Lock()
+		values := maps.Clone(from.attributes)
+		from.mu.Unlock()
+		for number, value := range values {
 			to.setAttribute(number, value)
 		}
 		return nil
