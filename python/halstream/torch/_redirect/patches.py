@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.abc
 import importlib.util
 import sys
 from collections.abc import Callable
@@ -50,7 +49,7 @@ def when_imported(patches: Patches, actions: dict[str, Callable[[ModuleType], No
     patches.set(whens, "active", True)
 
 
-class _WhenImported(importlib.abc.MetaPathFinder):
+class _WhenImported:
     """What `when_imported` adds to the finders of modules."""
 
     active = False
