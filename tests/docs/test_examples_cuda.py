@@ -26,8 +26,9 @@ PROGRAMS = {
     "overlap": 2,
     "probes": 4,
 }
-#: Programs whose functions work on device memory; tests/docs/test_example_graph.py runs them on the host device.
-HOST_ONLY = {"graph"}
+#: Programs for the host device: one whose functions work on device memory (tests/docs/test_example_graph.py), and one
+#: of libcuda.so.1 (tests/libcuda).
+HOST_ONLY = {"graph", "cuda_numba"}
 #: Statements about which stream goes first, which a driver does not promise.
 HINTS = {"mindspore_streams": 1, "paddle_streams": 4, "torch_streams": 1}
 

@@ -1,4 +1,4 @@
-"""Programs in C on libcuda.so.1."""
+"""Programs in C and Python on libcuda.so.1."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -156,3 +157,14 @@ def test_U5_python_and_the_package_share_one_runtime(script: list[Path], tmp_pat
     words = [sys.executable, "-X", "faulthandler", both, script[1], "wait"]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60, env=env)
     assert (done.returncode, done.stdout) == (0, "{5}\n2 host\n"), done.stderr
+
+
+@pytest.mark.skipif(find_spec("numba_cuda") is None, reason="numba-cuda with NVIDIA's compilers is not installed")
+def test_U5_the_example_of_numba_is_right_and_its_missing_wait_is_reported(halstream: Run) -> None:
+    example = Path(__file__).parents[2] / "examples" / "cuda_numba.py"
+    done = halstream("run", "--cuda", "--sanitize", example)
+    assert (done.returncode, done.stdout) == (0, "means: [0.0, 1.0, 2.0, 3.0]\n"), done.stderr
+    done = halstream("run", "--cuda", "--sanitize", example, "broken")
+    assert done.returncode == 1, done.stderr
+    for line in ("values.copy_to_device(batch, stream=copies)", "smooth[SIZE // 128, 128, compute](values, out)"):
+        assert line in done.stderr, done.stderr
