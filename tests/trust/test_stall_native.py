@@ -145,7 +145,7 @@ try:
     s.synchronize()
 except RuntimeWarning as exc:
     assert number in str(exc) and "gate" in str(exc), exc
-    print("warned")
+    print("warned", flush=True)
 gate.open()
 s.synchronize()
 os._exit(0)
