@@ -17,3 +17,13 @@ func Wake(n int32) { waking.Add(n) }
 
 // Extents is the list of memory that launches are given.
 func (rt *Runtime) Extents() []driver.Extent { return rt.memory.extents() }
+
+// HandInBeforeItsPlace announces a native function on s, and hands in what it accesses as a driver's thread does that
+// runs it before the thread that enqueues it has given it its place in the order; that comes last.
+func HandInBeforeItsPlace(s *Stream, t *Thread, accesses Range) (id uint32) {
+	rt := s.dev.rt
+	id = s.announce(&Operation{Kind: OpNative, Thread: t, HandsIn: true})
+	rt.handIn(rt.handsInTo(true), id, &handedIn{})(&handedIn{writes: []Range{accesses}})
+	rt.listeners.notifier.end(id, false, rt.listeners.notify)
+	return id
+}

@@ -149,3 +149,18 @@ func TestV45_a_check_can_wait_until_its_listeners_were_notified(t *testing.T) {
 	require.NoError(t, <-first)
 	require.True(t, rt.Notified().Wait(driver.Forever))
 }
+
+// TestV45_what_a_function_hands_in_comes_behind_the_function has a driver's thread run it before the enqueuing thread
+// goes on.
+func TestV45_what_a_function_hands_in_comes_behind_the_function(t *testing.T) {
+	rt, me, s, _ := inspected(t)
+	var order []string
+	rt.SetInspector(&hal.Inspector{
+		Refilled: func(uint32, hal.Range) {},
+		HandedIn: func(uint32, []hal.Range, []hal.Range) { order = append(order, "handed in") },
+	})
+	defer rt.Listen(func(hal.Operation) { order = append(order, "enqueued") })()
+	hal.HandInBeforeItsPlace(s, me, hal.Range{Start: 1 << 20, Size: 8})
+	require.True(t, rt.Notified().Wait(int64(20*time.Second)))
+	require.Equal(t, []string{"enqueued", "handed in"}, order)
+}

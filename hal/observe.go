@@ -772,6 +772,9 @@ func (rt *Runtime) handIn(to *Inspector, id uint32, given *handedIn) func(*hande
 		if h == nil {
 			h = given
 		}
+		// It may run before the thread that enqueued it, which a driver has only just given it to, gives it its place in the
+		// order; listeners know it before they get this.
+		rt.listeners.notifier.sequence(id)
 		rt.AfterNotified(func() {
 			if to.KernelRan != nil && len(h.kernel.Findings)+len(h.kernel.Inputs) > 0 {
 				to.KernelRan(id, h.kernel)
