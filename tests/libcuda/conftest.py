@@ -7,18 +7,10 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
-ROOT = Path(__file__).resolve().parents[2]
-PROGRAMS = Path(__file__).parent / "programs"
-LIBRARY = ROOT / "build" / "cuda" / "lib"
-DRIVER = ROOT / "python" / "halstream" / "_driver"
-
-Compiled = Callable[[str], Path]
-Run = Callable[..., "subprocess.CompletedProcess[str]"]
+from libcuda_help import LIBRARY, PROGRAMS, ROOT, Compiled, Run
 
 
 @pytest.fixture(scope="session")

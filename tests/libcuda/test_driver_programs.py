@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from conftest import DRIVER, PROGRAMS, Compiled, Run
+from libcuda_help import DRIVER, PROGRAMS, Compiled, Run
 
 pytest.importorskip("typer", reason="the extra cli is not installed")
 
