@@ -6,7 +6,8 @@ It installs numba-cuda and NVIDIA's compilers into build/oracle-libcuda, which s
 numba_cuda/numba/cuda/tests/cudapy runs in a process of its own. After a fault of a kernel CUDA's context is lost, and
 the tests behind it in the file fail, too: each test that fails runs once more, alone. tools/oracle_libcuda.toml lists
 those that fail then, with which text and why; any other failure is an error, and so is a listed test that passes or is
-not there. With arguments only those tests run, for example `-k reduce`.
+not there. With arguments only those tests run, for example `-k reduce`. Tests of tests/libcuda that need numba-cuda run
+first, with the same interpreter.
 """
 
 from __future__ import annotations
@@ -109,7 +110,17 @@ def numba(words: list[str]) -> Outcome:
     return Outcome(first.passed + again.passed, first.skipped + again.skipped, failed)
 
 
+def own() -> int:
+    """Run the tests of this tree that need numba-cuda; return their exit code."""
+    command = [python(), "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--timeout={ALONE}"]
+    command += ["-k", "numba", "tests/libcuda"]
+    return subprocess.run(command, cwd=ROOT, env=environment(FOLDER), timeout=LIMIT).returncode
+
+
 def main(words: list[str]) -> int:
+    if own() != 0:
+        print("oracle-libcuda: tests of tests/libcuda failed, see above")
+        return 1
     found = numba(words)
     print(f"oracle-libcuda: numba-cuda: {found.passed} passed, {found.skipped} skipped, {len(found.failed)} failed")
     expected = listed(EXPECTED)

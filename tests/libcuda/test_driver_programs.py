@@ -159,7 +159,7 @@ def test_U5_python_and_the_package_share_one_runtime(script: list[Path], tmp_pat
     assert (done.returncode, done.stdout) == (0, "{5}\n2 host\n"), done.stderr
 
 
-@pytest.mark.skipif(find_spec("numba_cuda") is None, reason="numba-cuda with NVIDIA's compilers is not installed")
+@pytest.mark.skipif(find_spec("numba_cuda") is None, reason="needs numba-cuda, as in make oracle-libcuda")
 def test_U5_the_example_of_numba_is_right_and_its_missing_wait_is_reported(halstream: Run) -> None:
     example = Path(__file__).parents[2] / "examples" / "cuda_numba.py"
     done = halstream("run", "--cuda", "--sanitize", example)
