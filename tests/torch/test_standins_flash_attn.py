@@ -159,19 +159,21 @@ def test_what_a_cache_holds_behind_its_end_is_not_read(torch: Any, flash: Any) -
     assert torch.equal(out, torch.ones_like(out))
 
 
-def test_a_cache_rotates_queries_and_keys(torch: Any, flash: Any) -> None:
+@pytest.mark.parametrize("leftpad", [None, 3])
+def test_a_cache_rotates_queries_and_keys(torch: Any, flash: Any, leftpad: int | None) -> None:
     from flash_attn.layers.rotary import apply_rotary_emb
 
+    rule: dict[str, Any] = {"cache_seqlens": 5, "causal": True}
+    if leftpad is not None:
+        rule["cache_leftpad"] = torch.tensor([leftpad], dtype=torch.int32, device="cuda")
     angles = torch.outer(torch.arange(16.0), torch.rand(4)).cuda()
     cos, sin = angles.cos(), angles.sin()
     q, k, v = (torch.randn(1, 2, 2, 8, dtype=torch.float16, device="cuda") for _ in range(3))
     caches = [torch.randn(1, 16, 2, 8, dtype=torch.float16, device="cuda") for _ in range(2)]
     plain = [one.clone() for one in caches]
-    out = flash.flash_attn_with_kvcache(q, *caches, k, v, rotary_cos=cos, rotary_sin=sin, cache_seqlens=5, causal=True)
+    out = flash.flash_attn_with_kvcache(q, *caches, k, v, rotary_cos=cos, rotary_sin=sin, **rule)
     turned = [apply_rotary_emb(one, cos, sin, interleaved=True, seqlen_offsets=5) for one in (q, k)]
-    assert torch.equal(
-        out, flash.flash_attn_with_kvcache(turned[0], *plain, turned[1], v, cache_seqlens=5, causal=True)
-    )
+    assert torch.equal(out, flash.flash_attn_with_kvcache(turned[0], *plain, turned[1], v, **rule))
     assert torch.equal(caches[0], plain[0])
 
 

@@ -252,7 +252,7 @@ def flash_attn_with_kvcache(
             cache_seqlens = torch.full((batch,), cache_seqlens, dtype=torch.int32, device=device)
         if rotary_cos is not None:
             q, k = _rotated(
-                q, k, (rotary_cos, rotary_sin), cache_seqlens, cache_leftpad,
+                q, k, (rotary_cos, rotary_sin), cache_seqlens,
                 interleaved=rotary_interleaved, rows=causal or tuple(window_size) != (-1, -1),
             )  # fmt: skip
         if block_table is not None:
@@ -286,16 +286,18 @@ def _append(k_cache: Any, v_cache: Any, k: Any, v: Any, rows: Any, lengths: Any,
     v_cache[where] = v
 
 
-def _rotated(q: Any, k: Any, angles: Any, lengths: Any, leftpad: Any, interleaved: bool, rows: bool) -> tuple[Any, Any]:
-    """Return queries and new keys rotated for their positions behind the cache; all queries for one if not `rows`."""
+def _rotated(q: Any, k: Any, angles: Any, lengths: Any, interleaved: bool, rows: bool) -> tuple[Any, Any]:
+    """Return queries and new keys rotated for their positions behind the cache; all queries for one if not `rows`.
+
+    Padding on the left counts, as it does where the keys are written.
+    """
     cos, sin = angles
-    offsets = lengths if leftpad is None else lengths - leftpad
-    k = rotated(k, cos, sin, interleaved, offsets)
+    k = rotated(k, cos, sin, interleaved, lengths)
     if rows:
-        return rotated(q, cos, sin, interleaved, offsets), k
+        return rotated(q, cos, sin, interleaved, lengths), k
     batch, length, heads, width = q.shape
     one = q.reshape(batch, 1, length * heads, width)
-    one = rotated(one, cos, sin, interleaved, offsets)
+    one = rotated(one, cos, sin, interleaved, lengths)
     return one.view(batch, length, heads, width), k
 
 
