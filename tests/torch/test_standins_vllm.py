@@ -349,3 +349,15 @@ def test_sgl_kernel(torch: Any) -> None:
     assert torch.equal(chosen.long(), x.topk(2).indices)
     with pytest.raises(NotImplementedError, match="fused_set_kv_buffer_arg"):
         sgl_kernel.apply_rope_with_cos_sin_cache_inplace(x, x, x, 8, x, fused_set_kv_buffer_arg=object())
+
+
+def test_sgl_kernel_puts_tokens_of_no_expert_first(torch: Any) -> None:
+    import sgl_kernel
+
+    chosen = torch.tensor([[2, 0], [2, 3], [2, -1]], dtype=torch.int32, device="cuda")
+    tokens = torch.empty(6 + 5, dtype=torch.int32, device="cuda")
+    experts = torch.full((6,), 77, dtype=torch.int32, device="cuda")
+    total = torch.empty(1, dtype=torch.int32, device="cuda")
+    sgl_kernel.moe_align_block_size(chosen, 4 + 1, 2, tokens, experts, total)
+    assert total.tolist() == [10]
+    assert tokens.tolist() == [5, 6, 1, 6, 0, 2, 4, 6, 3, 6, 6] and experts.tolist() == [-1, 0, 2, 2, 3, 77]

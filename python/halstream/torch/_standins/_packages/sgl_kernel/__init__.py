@@ -119,8 +119,15 @@ def moe_align_block_size(
     cumsum_buffer: Any = None,
     pad_sorted_token_ids: bool = True,
 ) -> None:
-    """Write the tokens in the order of their experts, each expert's padded to whole blocks."""
-    _serving.moe_align_block_size(topk_ids, num_experts, block_size, sorted_token_ids, experts_ids, num_tokens_post_pad)
+    """Write the tokens in the order of their experts, each expert's padded to whole blocks, and each block's expert.
+
+    `num_experts` counts expert -1 as well, whose tokens come first. What stands in `experts_ids` behind the
+    last block stays.
+    """
+    found = torch.empty_like(experts_ids)
+    _serving.moe_align_block_size(topk_ids + 1, num_experts, block_size, sorted_token_ids, found, num_tokens_post_pad)
+    used = torch.arange(found.numel(), device=found.device) < num_tokens_post_pad // block_size
+    experts_ids.copy_(torch.where(used.view(found.shape), found - 1, experts_ids))
 
 
 def _reordered(out: Any, input: Any, weight: Any, eps: float, enable_pdl: bool = False) -> None:
