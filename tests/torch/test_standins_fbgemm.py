@@ -233,6 +233,19 @@ def test_the_backward_pass_steps_the_rows(torch: Any, fbgemm: Any, optimizer: st
             torch.testing.assert_close(one.cpu(), wanted.detach(), rtol=1e-4, atol=1e-5)
 
 
+def test_gradients_are_clipped_as_they_come_in(torch: Any, fbgemm: Any) -> None:
+    from fbgemm_gpu import split_table_batched_embeddings_ops_training as tbe
+
+    tables = tbe.SplitTableBatchedEmbeddingBagsCodegen(
+        [(3, 4, tbe.EmbeddingLocation.DEVICE, tbe.ComputeDevice.CUDA)], pooling_mode=tbe.PoolingMode.MEAN,
+        gradient_clipping=True, max_gradient=0.5, learning_rate=1.0,
+    )  # fmt: skip
+    indices, offsets = torch.tensor([0, 0, 1, 0, 2], device="cuda"), torch.tensor([0, 2, 4, 5], device="cuda")
+    tables(indices, offsets).backward(torch.tensor([[3.0], [0.8], [-0.25]], device="cuda").expand(3, 4).contiguous())
+    # The means of the first two bags each give half of 0.5 to each of their indices.
+    assert tables.split_embedding_weights()[0][:, 0].tolist() == [-0.75, -0.25, 0.25]
+
+
 def test_tables_without_pooling_and_dense_ones(torch: Any, fbgemm: Any) -> None:
     from fbgemm_gpu import split_table_batched_embeddings_ops_training as tbe
 

@@ -257,8 +257,6 @@ class SplitTableBatchedEmbeddingBagsCodegen(_Tables):
         first = own.int().argmax(0, keepdim=True)  # an index of no dimension would wait for the device
         rows = torch.where(own, indices, torch.where(own[first], indices[first], 0)).long()
         summed = grads.new_zeros(weights.shape).index_add(0, rows, grads.masked_fill(~own.unsqueeze(1), 0))
-        if self.max_gradient is not None:
-            summed = summed.clamp(-self.max_gradient, self.max_gradient)
         before, grad = accumulated(weights[rows]), summed[rows]
         after, new = self._stepped(before, grad, [state[rows] for state in states])
         weights[rows] = torch.where(own.any(), after, before).to(weights.dtype)
@@ -294,6 +292,8 @@ class _Lookup(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Any) -> tuple[Any, ...]:
         tables, (indices, offsets, samples) = ctx.tables, ctx.saved_tensors
+        if tables.max_gradient is not None:
+            grad = grad.clamp(-tables.max_gradient, tables.max_gradient)
         grad = accumulated(grad)
         features = len(tables.feature_table_map)
         bags, count = offsets.numel() - 1, indices.numel()
