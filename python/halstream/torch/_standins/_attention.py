@@ -61,10 +61,10 @@ def _scores(q: Any, k: Any, rule: Rule) -> tuple[Any, Any, Any]:
     q is (batch, heads, queries, width), k likewise with as many heads.
     """
     scores = (q @ k.transpose(-1, -2)) * rule.scale
-    slope = None
+    softcap_derivative = None
     if rule.softcap > 0:
         bent = torch.tanh(scores / rule.softcap)
-        scores, slope = rule.softcap * bent, 1 - bent * bent
+        scores, softcap_derivative = rule.softcap * bent, 1 - bent * bent
     queries, keys = q.shape[2], k.shape[2]
     row = torch.arange(queries, device=q.device).view(1, 1, -1, 1)
     column = torch.arange(keys, device=q.device).view(1, 1, 1, -1)
@@ -88,7 +88,7 @@ def _scores(q: Any, k: Any, rule: Rule) -> tuple[Any, Any, Any]:
     allowed = None
     for one in seen:
         allowed = one if allowed is None else allowed & one
-    return scores, slope, allowed
+    return scores, softcap_derivative, allowed
 
 
 def _prepared(q: Any, k: Any, v: Any, rule: Rule) -> tuple[Any, Any, Any]:
@@ -151,14 +151,14 @@ def attend_backward(grad: Any, q: Any, k: Any, v: Any, out: Any, lse: Any, rule:
     heads, dtypes = k.shape[2], (q.dtype, k.dtype, v.dtype)
     q, k, v = _prepared(q, k, v, rule)
     grad, out = accumulated(grad).transpose(1, 2), accumulated(out).transpose(1, 2)
-    scores, slope, allowed = _scores(q, k, rule)
+    scores, softcap_derivative, allowed = _scores(q, k, rule)
     weights = (scores - lse.unsqueeze(-1)).exp()
     if allowed is not None:
         weights = weights.masked_fill(~allowed, 0)
     sums = (grad * out).sum(-1)
     of_scores = weights * (grad @ v.transpose(-1, -2) - sums.unsqueeze(-1))
-    if slope is not None:
-        of_scores = of_scores * slope
+    if softcap_derivative is not None:
+        of_scores = of_scores * softcap_derivative
 
     def of_keys(one: Any) -> Any:
         return one.view(one.shape[0], heads, -1, *one.shape[2:]).sum(2).transpose(1, 2)
