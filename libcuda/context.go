@@ -95,15 +95,19 @@ func (x *context) finish(c *caller) error {
 	if _, err := x.dev.Recover(c.t); err != nil {
 		return err
 	}
+	var first error
 	for handle, object := range objects.All() {
 		if o, ok := object.(owned); ok && o.of() == x {
-			if err := o.end(c); err != nil {
-				return err
+			if err := o.end(c); err != nil && first == nil {
+				first = err
 			}
 			objects.Remove(handle)
 		}
 	}
-	return freeAll(c, x)
+	if err := freeAll(c, x); first == nil {
+		first = err
+	}
+	return first
 }
 
 var contextFunctions = []function{

@@ -25,6 +25,7 @@ type allocation struct {
 	managed bool
 	host    bool // host memory of the driver
 	given   bool // host memory of the program, which is registered
+	ofGraph bool // a node of a graph allocates it
 	pool    *pool
 	size    uint64
 }
@@ -53,16 +54,47 @@ func allocationAt(address uint64) *allocation {
 	return allocations.by[address]
 }
 
-// forget ends what is known of an allocation, and returns it.
-func forget(address uint64) *allocation {
+// giveBack ends an allocation that fits, if there is one at an address. What is known of it goes before end gives its
+// memory back, as another thread can have the address from then on, and comes back after an error.
+func giveBack(address uint64, fits func(one *allocation) bool, end func(one *allocation) error) (found bool, err error) {
 	allocations.Lock()
-	defer allocations.Unlock()
 	one := allocations.by[address]
-	delete(allocations.by, address)
-	if one != nil && one.pool != nil {
+	found = one != nil && fits(one)
+	if found {
+		delete(allocations.by, address)
+	}
+	allocations.Unlock()
+	if !found {
+		return false, nil
+	}
+	if err := end(one); err != nil {
+		allocations.Lock()
+		defer allocations.Unlock()
+		allocations.by[address] = one
+		return true, err
+	}
+	if one.pool != nil {
 		one.pool.freed(one.size)
 	}
-	return one
+	return true, nil
+}
+
+// Allocations as giveBack asks for them.
+func (one *allocation) onDevice() bool   { return !one.host && !one.given }
+func (one *allocation) onHost() bool     { return one.host }
+func (one *allocation) registered() bool { return one.given }
+
+// freeAt frees the memory at an address, whose allocation fits; otherwise is the error without one.
+func (c *caller) freeAt(address uint64, fits func(one *allocation) bool, otherwise error) error {
+	found, err := giveBack(address, fits, func(one *allocation) error { return one.free(c, address) })
+	if !found {
+		err = otherwise
+	}
+	return err
+}
+
+func noDeviceMemory(address uint64) error {
+	return refuse(invalidValue, "%#x is not the start of device memory; it was freed, or is none", address)
 }
 
 // free gives memory back, whose kind the allocation says.
@@ -80,24 +112,26 @@ func (one *allocation) free(c *caller, address uint64) error {
 	return rt.Free(c.t, address)
 }
 
-// freeAll frees the memory of a context that ends.
-func freeAll(c *caller, x *context) error {
+// freeAll frees the memory of a context that ends. That of graphs, which do not end with it, stays where no launch has
+// allocated it. The error is the first.
+func freeAll(c *caller, x *context) (first error) {
 	allocations.Lock()
-	var left []uint64
+	left := map[uint64]*allocation{}
 	for address, one := range allocations.by {
 		if one.x == x {
-			left = append(left, address)
+			left[address] = one
 		}
 	}
 	allocations.Unlock()
-	for _, address := range left {
-		if one := forget(address); one != nil {
-			if err := one.free(c, address); err != nil {
-				return err
-			}
+	for address, one := range left {
+		_, err := giveBack(address, func(now *allocation) bool { return now == one }, func(*allocation) error {
+			return one.free(c, address)
+		})
+		if first == nil && !one.ofGraph {
+			first = err
 		}
 	}
-	return nil
+	return first
 }
 
 var memoryFunctions = []function{
@@ -150,28 +184,12 @@ var memoryFunctions = []function{
 		if _, err := c.context(); err != nil {
 			return err
 		}
-		one := allocationAt(a[0])
-		if one == nil || one.host || one.given {
-			return refuse(invalidValue, "%#x is not the start of device memory; it was freed, or is none", a[0])
-		}
-		if err := one.free(c, a[0]); err != nil {
-			return err
-		}
-		forget(a[0])
-		return nil
+		return c.freeAt(a[0], (*allocation).onDevice, noDeviceMemory(a[0]))
 	}},
 	{name: "cuMemAllocHost_v2", version: 3020, call: func(c *caller, a *args) error { return c.allocHost(a, 0) }},
 	{name: "cuMemHostAlloc", version: 2020, call: func(c *caller, a *args) error { return c.allocHost(a, a.u32(2)) }},
 	{name: "cuMemFreeHost", version: 2000, call: func(c *caller, a *args) error {
-		one := allocationAt(a[0])
-		if one == nil || !one.host {
-			return refuse(invalidValue, "%#x is not the start of host memory of the driver", a[0])
-		}
-		if err := one.free(c, a[0]); err != nil {
-			return err
-		}
-		forget(a[0])
-		return nil
+		return c.freeAt(a[0], (*allocation).onHost, refuse(invalidValue, "%#x is not the start of host memory of the driver", a[0]))
 	}},
 	{name: "cuMemHostRegister_v2", version: 6050, call: func(c *caller, a *args) error {
 		x, err := c.context()
@@ -196,20 +214,20 @@ var memoryFunctions = []function{
 		return nil
 	}},
 	{name: "cuMemHostUnregister", version: 4000, call: func(c *caller, a *args) error {
-		one := allocationAt(a[0])
-		if one == nil || !one.given {
-			return refuse(notRegistered, "%#x is not registered", a[0])
+		none := refuse(notRegistered, "%#x is not registered", a[0])
+		if one := allocationAt(a[0]); one == nil || !one.given {
+			return none
 		}
-		if rt, err := inUse(); err == nil {
-			if p, err := rt.MemoryPoint(c.t, a[0]); err == nil && p != nil {
-				c.waitHere(p)
-			}
-		}
-		if err := one.free(c, a[0]); err != nil {
+		end := func() error { return c.freeAt(a[0], (*allocation).registered, none) }
+		rt, err := inUse()
+		if err != nil {
 			return err
 		}
-		forget(a[0])
-		return nil
+		p, err := rt.MemoryPoint(c.t, a[0])
+		if err != nil {
+			return end()
+		}
+		return c.wait(rt, p, end)
 	}},
 	{name: "cuMemHostGetDevicePointer_v2", version: 3020, call: func(c *caller, a *args) error {
 		if err := a.need(0); err != nil {

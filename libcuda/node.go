@@ -216,7 +216,7 @@ func (c *caller) allocNode(p *allocParameters) (*what, error) {
 		if err == nil {
 			p.address = b.Start
 			*known = *p
-			note(b.Start, allocation{x: x, size: p.size, pool: &pool{dev: d}})
+			note(b.Start, allocation{x: x, ofGraph: true, size: p.size, pool: &pool{dev: d}})
 		}
 		return err
 	}, node{memory: known}}, nil
@@ -224,9 +224,10 @@ func (c *caller) allocNode(p *allocParameters) (*what, error) {
 
 func (c *caller) freeNode(x *context, address uint64) *what {
 	return &what{x.dev, func(s *hal.Stream) error {
-		err := s.FreeAsync(c.t, address)
-		if err == nil {
-			forget(address)
+		free := func(*allocation) error { return s.FreeAsync(c.t, address) }
+		found, err := giveBack(address, (*allocation).onDevice, free)
+		if !found {
+			err = free(nil)
 		}
 		return err
 	}, node{frees: address}}

@@ -99,25 +99,21 @@ var poolFunctions = []function{
 		if a[0] == 0 {
 			return nil
 		}
-		one := allocationAt(a[0])
-		if one == nil || one.host || one.given {
-			return refuse(invalidValue, "%#x is not the start of device memory; it was freed, or is none", a[0])
-		}
-		if one.pool == nil {
+		address := a[0]
+		if one := allocationAt(address); one != nil && one.onDevice() && one.pool == nil {
 			p, err := s.Point(c.t) // memory of cuMemAlloc is freed behind the stream's work
 			if err != nil {
 				return err
 			}
 			return c.wait(s.Device().Runtime(), p, func() error {
-				forget(a[0])
-				return one.free(c, a[0])
+				return c.freeAt(address, (*allocation).onDevice, noDeviceMemory(address))
 			})
 		}
-		if err := s.FreeAsync(c.t, a[0]); err != nil {
-			return err
+		found, err := giveBack(address, (*allocation).onDevice, func(*allocation) error { return s.FreeAsync(c.t, address) })
+		if !found {
+			err = noDeviceMemory(address)
 		}
-		forget(a[0])
-		return nil
+		return err
 	})},
 	{name: "cuDeviceGetDefaultMemPool", version: 11020, call: onDevice(1, func(d *hal.Device, a *args) error {
 		standing, _ := poolsOf(d)
@@ -289,7 +285,7 @@ func (c *caller) allocAsync(s *stream, p *pool, a *args) error {
 		return err
 	}
 	p.taken(a[1])
-	note(b.Start, allocation{x: s.x, pool: p, size: a[1]})
+	note(b.Start, allocation{x: s.x, ofGraph: b.OfGraph(), pool: p, size: a[1]})
 	put(a, 0, b.Start)
 	return nil
 }

@@ -21,6 +21,12 @@ def test_U1_each_noun_of_the_driver_does_what_is_documented(compiled: Compiled, 
     assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
 
 
+@pytest.mark.parametrize("edge", ["threads", "resets"])
+def test_U1_each_edge_of_the_functions_is_as_documented(compiled: Compiled, run: Run, edge: str) -> None:
+    done = run(compiled("edges"), edge)
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
+
+
 def test_U2_functions_are_found_by_name_and_version(compiled: Compiled, run: Run) -> None:
     done = run(compiled("basics"), "entries")
     assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
@@ -38,7 +44,7 @@ def test_U4_a_fault_of_a_kernel_loses_the_context_until_its_reset(compiled: Comp
     assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
     told = [line for line in done.stderr.splitlines() if "CUDA_ERROR_ILLEGAL_ADDRESS" in line]
     assert len(told) == 1, done.stderr
-    assert "at kernel add by thread (100,0,0) in block (0,0,0)" in told[0]
+    assert re.search(r"at kernel add by thread \(\d+,0,0\) in block \(\d,0,0\)", told[0])  # of some block the first
 
 
 def test_U6_a_wait_that_can_never_end_is_reported(compiled: Compiled, run: Run) -> None:
