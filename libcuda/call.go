@@ -103,23 +103,38 @@ func (c *caller) wait(rt *hal.Runtime, p driver.Point, then func() error) error 
 	return errWaits
 }
 
-// waitHere waits for a point within a call that has more to do.
-func (c *caller) waitHere(p driver.Point) { p.Wait(driver.Forever) }
+// waitAll waits for points, of which there can be none.
+func (c *caller) waitAll(rt *hal.Runtime, points driver.Points, then func() error) error {
+	switch len(points) {
+	case 0:
+		return c.wait(rt, nil, then)
+	case 1:
+		return c.wait(rt, points[0], then)
+	}
+	return c.wait(rt, points, then)
+}
 
-// roomWait waits for freed memory that pending work uses; where that work waits for the host, for a while only.
-func roomWait(rt *hal.Runtime) func(driver.Point) bool {
-	return func(p driver.Point) bool {
-		const slice = 100_000_000
+// withRoom calls alloc, and where it finds no room, once more behind the pending work that uses freed memory. Where that
+// work waits for the host, it is waited for a while only: wait, which alloc passes on, returns false then.
+func (c *caller) withRoom(rt *hal.Runtime, alloc func(wait func(driver.Point) bool) error) error {
+	const slice = 100_000_000
+	var pending driver.Point
+	err := alloc(func(p driver.Point) bool {
 		for range 20 {
 			if p.Wait(slice) {
 				return true
 			}
 			if !rt.AwaitsHost() {
-				return p.Wait(driver.Forever)
+				pending = p
+				break
 			}
 		}
 		return false
+	})
+	if err == nil || pending == nil {
+		return err
 	}
+	return c.wait(rt, pending, func() error { return alloc(nil) })
 }
 
 //export hsCudaCall

@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"halstream/hal"
+	"halstream/hal/driver"
 )
 
 // context is a context of the program: what a thread has current. Contexts of one device share its default stream.
@@ -87,11 +88,23 @@ type owned interface {
 	end(c *caller) error
 }
 
-// finish waits for the work of a context's device and ends what belongs to the context.
-func (x *context) finish(c *caller) error {
-	if p := x.dev.EnqueuedPoint(); p != nil && x.dev.Lost() == nil {
-		c.waitHere(p)
+// finish waits for the work of a context's device, ends what belongs to the context, and calls then.
+func (x *context) finish(c *caller, then func()) error {
+	var work driver.Point
+	if x.dev.Lost() == nil {
+		work = x.dev.EnqueuedPoint()
 	}
+	return c.wait(x.dev.Runtime(), work, func() error {
+		err := x.end(c)
+		if err == nil {
+			then()
+		}
+		return err
+	})
+}
+
+// end ends what belongs to the context. The error is the first.
+func (x *context) end(c *caller) error {
 	if _, err := x.dev.Recover(c.t); err != nil {
 		return err
 	}
@@ -156,17 +169,15 @@ var contextFunctions = []function{
 		if x.primary {
 			return refuse(invalidContext, "a primary context is released, and not destroyed")
 		}
-		if err := x.finish(c); err != nil {
-			return err
-		}
-		x.mu.Lock()
-		x.ended = true
-		x.mu.Unlock()
-		remove(x.handle)
-		if n := len(c.stack); n > 0 && c.stack[n-1] == x {
-			c.stack = c.stack[:n-1]
-		}
-		return nil
+		return x.finish(c, func() {
+			x.mu.Lock()
+			x.ended = true
+			x.mu.Unlock()
+			remove(x.handle)
+			if n := len(c.stack); n > 0 && c.stack[n-1] == x {
+				c.stack = c.stack[:n-1]
+			}
+		})
 	}},
 	{name: "cuCtxSetCurrent", version: 4000, call: func(c *caller, a *args) error {
 		var x *context
@@ -379,7 +390,7 @@ func releasePrimary(c *caller, a *args) error {
 	last := p.uses == 0
 	p.mu.Unlock()
 	if last {
-		return p.finish(c)
+		return p.finish(c, func() {})
 	}
 	return nil
 }
@@ -389,7 +400,7 @@ func resetPrimary(c *caller, a *args) error {
 	if err != nil {
 		return err
 	}
-	return primaryOf(d).finish(c)
+	return primaryOf(d).finish(c, func() {})
 }
 
 func setPrimaryFlags(_ *caller, a *args) error {

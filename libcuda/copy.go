@@ -2,6 +2,7 @@ package libcuda
 
 import (
 	"halstream/hal"
+	"halstream/hal/driver"
 )
 
 // copyShape is a copy of boxes of bytes, as the structures of the driver say it.
@@ -13,7 +14,7 @@ type copyShape struct {
 	layers             uint64
 }
 
-// specs returns the copies of which a shape consists: one, if its layers follow each other.
+// specs returns the copies of which a shape consists: one, if its layers follow each other. Its sizes fit memory.
 func (k *copyShape) specs() []hal.CopySpec {
 	if k.width == 0 || k.rows == 0 || k.layers == 0 {
 		return nil
@@ -90,6 +91,18 @@ func (k *copyShape) pitched() (*copyShape, error) {
 	if k.srcPitch == 0 {
 		k.srcPitch = k.width
 	}
+	_, fits := product(k.width, k.rows, k.layers)
+	for _, end := range [][2]uint64{{k.dstPitch, k.dstRows}, {k.srcPitch, k.srcRows}} {
+		rows, rowsFit := k.rows, true
+		if k.layers > 1 {
+			rows, rowsFit = product(end[1], k.layers)
+		}
+		_, endFits := product(end[0], rows)
+		fits = fits && (rows <= 1 || rowsFit && endFits)
+	}
+	if !fits {
+		return nil, refuse(invalidValue, "%d layers of %d rows of %d bytes are more than there can be", k.layers, k.rows, k.width)
+	}
 	if k.rows*k.layers > 1 && (k.dstPitch < k.width || k.srcPitch < k.width) {
 		return nil, refuse(invalidValue, "rows of %d bytes do not fit a pitch of %d or %d", k.width, k.dstPitch, k.srcPitch)
 	}
@@ -141,21 +154,30 @@ func linear(dst, src, size uint64) *copyShape {
 
 // copy enqueues a copy; a blocking call waits for it.
 func (c *caller) copy(s *stream, k *copyShape, call hal.CopyCall) error {
-	rt := s.Device().Runtime()
-	specs := k.specs()
-	for i, spec := range specs {
-		p, err := s.CopyAs(c.t, spec, call)
+	points, err := c.enqueueCopies(s, k.specs(), call)
+	if len(points) == 0 {
+		return err
+	}
+	return c.waitAll(s.Device().Runtime(), points, func() error {
 		if err != nil {
 			return err
 		}
-		if p != nil && i == len(specs)-1 {
-			return c.wait(rt, p, func() error { return failureOf(s.Device(), s.Stream) })
+		return failureOf(s.Device(), s.Stream)
+	})
+}
+
+// enqueueCopies enqueues copies one after the other, up to the first that fails, and returns what the caller waits for.
+func (c *caller) enqueueCopies(s *stream, specs []hal.CopySpec, call hal.CopyCall) (points driver.Points, err error) {
+	for _, spec := range specs {
+		p, err := s.CopyAs(c.t, spec, call)
+		if err != nil {
+			return points, err
 		}
 		if p != nil {
-			c.waitHere(p)
+			points = append(points, p)
 		}
 	}
-	return nil
+	return points, nil
 }
 
 // The ends of a copy that are device memory by the function's name.
@@ -261,31 +283,83 @@ var copyFunctions = []function{
 	{name: "cuMemcpy3DPeer", version: 4000, twin: ptds, call: copyBox[copy3D](nowhere)},
 	{name: "cuMemcpy3DAsync_v2", version: 3020, twin: ptsz, call: copyBox[copy3D](1)},
 	{name: "cuMemcpy3DPeerAsync", version: 4000, twin: ptsz, call: copyBox[copy3D](1)},
-	{name: "cuMemcpyBatchAsync", version: 12080, twin: ptsz, call: copyBatch(8)},
-	{name: "cuMemcpyBatchAsync_v2", version: 13000, twin: ptsz, call: copyBatch(7)},
+	{name: "cuMemcpyBatchAsync", version: 12080, twin: ptsz, call: onStream(8, func(c *caller, s *stream, a *args) error {
+		return c.copyBatch(s, a, 8, 7)
+	})},
+	{name: "cuMemcpyBatchAsync_v2", version: 13000, twin: ptsz, call: onStream(7, func(c *caller, s *stream, a *args) error {
+		return c.copyBatch(s, a, 7, nowhere)
+	})},
 	{name: "cuMemcpy3DBatchAsync", version: 12080, twin: ptsz, call: unsupported("copy the boxes one by one with cuMemcpy3DAsync")},
 	{name: "cuMemcpy3DBatchAsync_v2", version: 13000, twin: ptsz, call: unsupported("copy the boxes one by one with cuMemcpy3DAsync")},
 }
 
-// copyBatch returns a function that enqueues copies one after the other.
-func copyBatch(on int) func(c *caller, a *args) error {
-	return onStream(on, func(c *caller, s *stream, a *args) error {
-		if err := a.need(0, 1, 2); err != nil {
-			return err
+// When the source of a copy in a batch is read. Source: CUDA driver API, CUmemcpySrcAccessOrder.
+const (
+	orderStream     = 1
+	orderDuringCall = 2
+	orderAny        = 3
+)
+
+// batchAttributes is CUmemcpyAttributes.
+type batchAttributes struct {
+	order    int32
+	src, dst location
+	flags    uint32
+}
+
+// batchOrder checks the attributes of a batch, and reports whether a source is to be read before the call returns.
+func batchOrder(a *args) (duringCall bool, err error) {
+	attributes, first := list[batchAttributes](a, 4, a[6]), list[uint64](a, 5, a[6])
+	if a[6] > a[3] || len(attributes) != len(first) || uint64(len(first)) != a[6] {
+		return false, refuse(invalidValue, "%d attributes are not for %d copies", a[6], a[3])
+	}
+	for i, one := range attributes {
+		if one.order < orderStream || one.order > orderAny {
+			return false, refuse(invalidValue, "there is no order %d of the accesses to a source", one.order)
 		}
-		if a[on] == 0 && !c.perThread {
-			return refuse(invalidValue, "a batch is not for the legacy default stream")
+		if i == 0 && first[i] != 0 || i > 0 && first[i] <= first[i-1] || first[i] >= a[3] {
+			return false, refuse(invalidValue, "attribute %d of a batch of %d copies begins with copy %d", i, a[3], first[i])
 		}
-		targets, sources, sizes := list[uint64](a, 0, a[3]), list[uint64](a, 1, a[3]), list[uint64](a, 2, a[3])
-		for i, target := range targets {
-			p, err := s.CopyAs(c.t, linear(target, sources[i], sizes[i]).specs()[0], hal.AsyncCopy)
-			if err != nil {
-				return err
+		duringCall = duringCall || one.order == orderDuringCall
+	}
+	return duringCall, nil
+}
+
+// copyBatch enqueues copies one after the other; failed is where the number of one that fails is stored.
+func (c *caller) copyBatch(s *stream, a *args, on, failed int) error {
+	if err := a.need(0, 1, 2); err != nil {
+		return err
+	}
+	if failed >= 0 {
+		put(a, failed, ^uint64(0)) // none of them
+	}
+	if a[on] == 0 && !c.perThread {
+		return refuse(invalidValue, "a batch is not for the legacy default stream")
+	}
+	duringCall, err := batchOrder(a)
+	if err != nil {
+		return err
+	}
+	if duringCall && s.Captures() {
+		return refuse(notSupported, "a batch in a capture cannot read its sources during the call; leave that to the stream")
+	}
+	targets, sources, sizes := list[uint64](a, 0, a[3]), list[uint64](a, 1, a[3]), list[uint64](a, 2, a[3])
+	var specs []hal.CopySpec
+	for i, target := range targets {
+		if sizes[i] == 0 {
+			if failed >= 0 {
+				put(a, failed, uint64(i))
 			}
-			if p != nil {
-				c.waitHere(p)
-			}
+			return refuse(invalidValue, "copy %d of the batch has no bytes", i)
 		}
-		return nil
-	})
+		specs = append(specs, linear(target, sources[i], sizes[i]).specs()...)
+	}
+	points, err := c.enqueueCopies(s, specs, hal.AsyncCopy)
+	if err == nil && duringCall {
+		var all driver.Point
+		if all, err = s.Point(c.t); err == nil {
+			points = append(points, all)
+		}
+	}
+	return c.waitAll(s.Device().Runtime(), points, func() error { return err })
 }

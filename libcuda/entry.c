@@ -32,7 +32,7 @@ static int call(int32_t function, uint64_t *arguments, void *here)
     uint32_t me = halstream_call_begins(here);
     if (me == 0) return after_end(function);
     int code = hsCudaCall(me, function, arguments);
-    if (code == HS_CUDA_WAITS) {
+    while (code == HS_CUDA_WAITS) {
         halstream_call_waits();
         code = hsCudaGoOn(me);
     }

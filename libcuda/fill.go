@@ -14,20 +14,24 @@ import (
 type fillShape struct {
 	dst, pitch  uint64
 	value       uint32
-	size        uint8 // of an element
+	size        uint32 // of an element
 	width, rows uint64
 }
 
 // enqueue enqueues the fill on a stream as one operation.
 func (k *fillShape) enqueue(c *caller, s *hal.Stream) error {
 	row := k.width * uint64(k.size)
+	_, fits := product(k.width, uint64(k.size), k.rows)
+	_, pitchFits := product(k.pitch, k.rows)
 	switch {
 	case k.size != 1 && k.size != 2 && k.size != 4:
 		return refuse(invalidValue, "elements have 1, 2 or 4 bytes, not %d", k.size)
 	case k.width == 0 || k.rows == 0:
 		return nil
+	case !fits || k.rows > 1 && !pitchFits:
+		return refuse(invalidValue, "%d rows of %d elements are more than there can be", k.rows, k.width)
 	case k.rows == 1 || k.pitch == row:
-		return s.Fill(c.t, k.dst, k.value, k.size, k.width*k.rows)
+		return s.Fill(c.t, k.dst, k.value, uint8(k.size), k.width*k.rows)
 	case k.pitch < row || k.dst%uint64(k.size) != 0 || k.pitch%uint64(k.size) != 0:
 		return refuse(invalidValue, "rows of %d elements of %d bytes do not fit a pitch of %d", k.width, k.size, k.pitch)
 	}
@@ -52,7 +56,7 @@ func (k *fillShape) enqueue(c *caller, s *hal.Stream) error {
 
 // fill returns a function that fills elements of a size; rows says that it takes a pitch, a width and a height, and on
 // where its stream is, none for a blocking one.
-func fill(size uint8, rows bool, on int) func(c *caller, a *args) error {
+func fill(size uint32, rows bool, on int) func(c *caller, a *args) error {
 	return func(c *caller, a *args) error {
 		handle := uintptr(0)
 		if on >= 0 {
@@ -66,7 +70,7 @@ func fill(size uint8, rows bool, on int) func(c *caller, a *args) error {
 		if rows {
 			k = &fillShape{dst: a[0], pitch: a[1], value: a.u32(2), size: size, width: a[3], rows: a[4]}
 		}
-		k.value &= uint32(1<<(8*uint(size)) - 1)
+		k.value &= uint32(1<<(8*size) - 1)
 		kind, start, _, err := lookup(k.dst)
 		if err != nil {
 			return err

@@ -1,13 +1,28 @@
 package libcuda
 
 import (
+	"math/bits"
 	"sync"
 
 	"halstream/hal"
+	"halstream/hal/driver"
 )
 
 // most is more than any memory has.
 const most = 1 << 62
+
+// product returns the product of sizes, and whether memory can have that many bytes.
+func product(sizes ...uint64) (uint64, bool) {
+	all := uint64(1)
+	for _, size := range sizes {
+		high, low := bits.Mul64(all, size)
+		if high != 0 {
+			return 0, false
+		}
+		all = low
+	}
+	return all, all <= most
+}
 
 // sizeOf returns the size of an allocation as package hal takes it.
 func sizeOf(bytes uint64) (int64, error) {
@@ -139,11 +154,7 @@ var memoryFunctions = []function{
 		if err := a.need(0); err != nil {
 			return err
 		}
-		address, err := c.alloc(a[1], allocation{})
-		if err == nil {
-			put(a, 0, address)
-		}
-		return err
+		return c.alloc(a, a[1], allocation{})
 	}},
 	{name: "cuMemAllocManaged", version: 6000, call: func(c *caller, a *args) error {
 		if err := a.need(0); err != nil {
@@ -152,11 +163,7 @@ var memoryFunctions = []function{
 		if a.u32(2) != 1 && a.u32(2) != 2 {
 			return refuse(invalidValue, "managed memory is attached to all streams (1) or to the host (2), not %#x", a.u32(2))
 		}
-		address, err := c.alloc(a[1], allocation{managed: true, flags: a.u32(2)})
-		if err == nil {
-			put(a, 0, address)
-		}
-		return err
+		return c.alloc(a, a[1], allocation{managed: true, flags: a.u32(2)})
 	}},
 	{name: "cuMemAllocPitch_v2", version: 3020, call: func(c *caller, a *args) error {
 		const alignment = 512
@@ -166,16 +173,13 @@ var memoryFunctions = []function{
 		if size := a.u32(4); size != 4 && size != 8 && size != 16 {
 			return refuse(invalidValue, "elements have 4, 8 or 16 bytes, not %d", size)
 		}
-		if a[2] > most || a[3] != 0 && (a[2]+alignment)/a[3] > most {
+		pitch := (min(a[2], most) + alignment - 1) / alignment * alignment
+		size, fits := product(pitch, a[3])
+		if !fits {
 			return refuse(outOfMemory, "%d rows of %d bytes are more than there can be", a[3], a[2])
 		}
-		pitch := (a[2] + alignment - 1) / alignment * alignment
-		address, err := c.alloc(pitch*a[3], allocation{})
-		if err == nil {
-			put(a, 0, address)
-			put(a, 1, pitch)
-		}
-		return err
+		put(a, 1, pitch)
+		return c.alloc(a, size, allocation{})
 	}},
 	{name: "cuMemFree_v2", version: 3020, call: func(c *caller, a *args) error {
 		if a[0] == 0 {
@@ -339,25 +343,29 @@ func requested(start, size uint64) uint64 {
 	return size
 }
 
-func (c *caller) alloc(bytes uint64, of allocation) (uint64, error) {
+// alloc gives the address of bytes that it allocates to the program, which asks for them by a.
+func (c *caller) alloc(a *args, bytes uint64, of allocation) error {
 	x, err := c.context()
 	if err != nil {
-		return 0, err
+		return err
 	}
 	size, err := sizeOf(bytes)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	b, err := x.dev.AllocWait(c.t, size, roomWait(x.dev.Runtime()))
-	if err != nil {
-		return 0, err
-	}
-	if of.managed {
-		x.dev.Runtime().MarkManaged(b.Start)
-	}
-	of.x, of.size = x, bytes
-	note(b.Start, of)
-	return b.Start, nil
+	return c.withRoom(x.dev.Runtime(), func(wait func(driver.Point) bool) error {
+		b, err := x.dev.AllocWait(c.t, size, wait)
+		if err != nil {
+			return err
+		}
+		if of.managed {
+			x.dev.Runtime().MarkManaged(b.Start)
+		}
+		of.x, of.size = x, bytes
+		note(b.Start, of)
+		put(a, 0, b.Start)
+		return nil
+	})
 }
 
 func (c *caller) allocHost(a *args, flags uint32) error {
@@ -377,13 +385,14 @@ func (c *caller) allocHost(a *args, flags uint32) error {
 		return err
 	}
 	rt := x.dev.Runtime()
-	b, err := rt.AllocHostWait(c.t, size, roomWait(rt))
-	if err != nil {
+	return c.withRoom(rt, func(wait func(driver.Point) bool) error {
+		b, err := rt.AllocHostWait(c.t, size, wait)
+		if err == nil {
+			note(b.Start, allocation{x: x, flags: flags, host: true, size: a[1]})
+			put(a, 0, b.Start)
+		}
 		return err
-	}
-	note(b.Start, allocation{x: x, flags: flags, host: true, size: a[1]})
-	put(a, 0, b.Start)
-	return nil
+	})
 }
 
 func managedRange(address uint64) error {

@@ -169,7 +169,7 @@ func (c *caller) copyNode(x *context, p *copy3D) (*what, error) {
 
 func (c *caller) fillNode(x *context, p *fillParameters) *what {
 	known := *p
-	shape := &fillShape{dst: p.dst, pitch: p.pitch, value: p.value, size: uint8(p.size), width: p.width, rows: p.rows}
+	shape := &fillShape{dst: p.dst, pitch: p.pitch, value: p.value, size: p.size, width: p.width, rows: p.rows}
 	return &what{x.dev, func(s *hal.Stream) error { return shape.enqueue(c, s) }, node{fills: &known}}
 }
 

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"halstream/hal"
+	"halstream/hal/driver"
 )
 
 // pool is a pool of memory. All pools of a device take theirs from its one pool of package hal; each counts for itself.
@@ -229,7 +230,9 @@ var poolFunctions = []function{
 				p.dev.SetPoolThreshold(*in[uint64](a, 2))
 			}
 		case (number == poolUsedMost || number == poolReservedMost) && *in[uint64](a, 2) == 0:
-			p.most.Store(p.used.Load())
+			if number == poolUsedMost {
+				p.most.Store(p.used.Load())
+			}
 			if p.standing {
 				p.dev.ResetPoolPeaks(number == poolUsedMost, number == poolReservedMost)
 			}
@@ -280,12 +283,13 @@ func (c *caller) allocAsync(s *stream, p *pool, a *args) error {
 	if err != nil {
 		return err
 	}
-	b, err := s.AllocAsyncWait(c.t, size, roomWait(s.Device().Runtime()))
-	if err != nil {
+	return c.withRoom(s.Device().Runtime(), func(wait func(driver.Point) bool) error {
+		b, err := s.AllocAsyncWait(c.t, size, wait)
+		if err == nil {
+			p.taken(a[1])
+			note(b.Start, allocation{x: s.x, ofGraph: b.OfGraph(), pool: p, size: a[1]})
+			put(a, 0, b.Start)
+		}
 		return err
-	}
-	p.taken(a[1])
-	note(b.Start, allocation{x: s.x, ofGraph: b.OfGraph(), pool: p, size: a[1]})
-	put(a, 0, b.Start)
-	return nil
+	})
 }

@@ -3,6 +3,10 @@
 
 #include "driver.h"
 
+CUresult cuMemcpyBatchAsync_v2(CUdeviceptr *, CUdeviceptr *, size_t *, size_t, void *, size_t *, size_t, CUstream);
+CUresult cuMemcpyBatchAsync(CUdeviceptr *, CUdeviceptr *, size_t *, size_t, void *, size_t *, size_t, size_t *, CUstream);
+CUresult cuGraphAddMemAllocNode(CUgraphNode *, CUgraph, const CUgraphNode *, size_t, void *);
+
 /* Each thread gives back what it was given, whose address another one gets at once. */
 static void *frees(void *context)
 {
@@ -31,8 +35,6 @@ static void threads(void)
     for (int i = 0; i < THREADS; i++) IS(pthread_join(all[i], NULL) == 0);
 }
 
-CUresult cuGraphAddMemAllocNode(CUgraphNode *, CUgraph, const CUgraphNode *, size_t, void *);
-
 typedef struct allocation {
     int type, handles, place, id;
     void *security;
@@ -58,12 +60,99 @@ static void resets(void)
     OK(cuGraphDestroy(graph));
 }
 
+typedef struct attributes {
+    int order, places[4];
+    unsigned flags;
+} attributes;
+
+/* Copies in batches: one without bytes, and one whose source is read before the call returns. */
+static void batches(void)
+{
+    CUstream s;
+    CUdeviceptr p[2], from[2], to[2];
+    void *host;
+    size_t sizes[2] = {256, 0}, first = 0, failed = 7;
+    uint32_t back[64];
+    attributes during = {.order = 2}, unknown = {.order = 4};
+    OK(cuStreamCreate(&s, 1));
+    OK(cuMemAlloc_v2(&p[0], 1 << 20));
+    OK(cuMemAlloc_v2(&p[1], 256));
+    OK(cuMemHostAlloc(&host, 1 << 20, 0));
+    to[0] = to[1] = p[0];
+    from[0] = from[1] = (CUdeviceptr)(uintptr_t)host;
+    FAILS(1, cuMemcpyBatchAsync(to, from, sizes, 2, NULL, NULL, 0, &failed, s));
+    IS(failed == 1);
+    FAILS(1, cuMemcpyBatchAsync_v2(to, from, sizes, 1, &unknown, &first, 1, s));
+    for (uint32_t i = 0; i < 200; i++) {
+        sizes[0] = 1 << 20;
+        memset(host, (int)i, sizes[0]);
+        OK(cuMemcpyBatchAsync_v2(to, from, sizes, 1, &during, &first, 1, s));
+        memset(host, 255, sizes[0]);
+        OK(cuMemcpyDtoHAsync_v2(back, p[0] + sizes[0] - sizeof back, sizeof back, s));
+        OK(cuStreamSynchronize(s));
+        IS((back[63] & 255) == i);
+    }
+}
+
+/* Sizes whose product is more than 64 bits have. */
+static void sizes(void)
+{
+    CUdeviceptr p;
+    CUgraph graph;
+    CUgraphNode node;
+    size_t pitch;
+    struct {
+        CUdeviceptr dst;
+        size_t pitch;
+        uint32_t value, size;
+        size_t width, rows;
+    } fill = {0, 0, 7, 257, 10, 1};
+    struct {
+        size_t from[4];
+        int skind;
+        const void *shost;
+        CUdeviceptr sdevice;
+        void *sarray, *scontext;
+        size_t spitch, sheight, to[4];
+        int dkind;
+        void *dhost;
+        CUdeviceptr ddevice;
+        void *darray, *dcontext;
+        size_t dpitch, dheight, width, height, depth;
+    } box = {.skind = 2, .dkind = 2, .width = 1, .height = (size_t)1 << 33, .depth = (size_t)1 << 33};
+    FAILS(2, cuMemAllocPitch_v2(&p, &pitch, (size_t)1 << 33, (size_t)1 << 33, 4));
+    FAILS(2, cuMemAllocPitch_v2(&p, &pitch, 512, ((size_t)1 << 55) + 1, 4));
+    OK(cuMemAlloc_v2(&p, 1024));
+    FAILS(1, cuMemsetD2D32_v2(p, (size_t)1 << 32, 1, (size_t)1 << 30, (size_t)1 << 32));
+    box.sdevice = box.ddevice = p;
+    FAILS(1, cuMemcpy3D_v2(&box));
+    OK(cuGraphCreate(&graph, 0));
+    fill.dst = p;
+    FAILS(1, cuGraphAddMemsetNode(&node, graph, NULL, 0, &fill, NULL));
+}
+
+/* What waits for work that can never end, beside the calls that only wait. */
+static void stuck(void)
+{
+    CUstream s;
+    CUdeviceptr p;
+    static char mine[1 << 16];
+    OK(cuStreamCreate(&s, 1));
+    OK(cuMemAlloc_v2(&p, 1 << 16));
+    OK(cuMemHostRegister_v2(mine, sizeof mine, 0));
+    OK(cuStreamWriteValue64_v2(s, p, 1, 0));
+    OK(cuStreamWaitValue64_v2(s, p, 5, 1));
+    OK(cuMemcpyHtoDAsync_v2(p, mine, sizeof mine, s));
+    FAILS(702, cuMemHostUnregister(mine));
+    FAILS(702, cuDevicePrimaryCtxReset_v2(0));
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
         const char *name;
         void (*check)(void);
-    } edges[] = {{"threads", threads}, {"resets", resets}};
+    } edges[] = {{"threads", threads}, {"resets", resets}, {"batches", batches}, {"sizes", sizes}, {"stuck", stuck}};
     begin();
     for (size_t i = 0; i < sizeof edges / sizeof *edges; i++)
         if (argc > 1 && strcmp(argv[1], edges[i].name) == 0) edges[i].check();
