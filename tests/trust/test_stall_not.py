@@ -392,3 +392,34 @@ def test_W2_a_thread_that_cannot_run_its_function_yet_is_about_to_go_on() -> Non
     assert NEED_FUNCTION in heads
     assert done == 1, "the function has not begun"
     assert not state["quiet"]
+
+
+@pytest.mark.parametrize("raised", ["TimeoutError", "KeyboardInterrupt"])
+def test_W1_what_a_handler_of_a_signal_raises_while_python_looks_ends_the_wait(child: Child, raised: str) -> None:
+    """Python runs the handler in the middle of the look, which goes on where it fails by itself."""
+    done = child(
+        f"""
+        import functools, os, signal
+        import halstream as hs
+        from halstream._stalls import stall
+
+        class Limit:
+            def __call__(self, number, frame):
+                raise {raised}
+
+        def look(me):
+            signal.raise_signal(signal.SIGUSR1)
+            return before(me)
+
+        signal.signal(signal.SIGUSR1, functools.partial(Limit()))
+        before, stall._look = stall._look, look
+        s = hs.Stream()
+        gate = hs.testing.Gate(s)
+        try:
+            s.synchronize()
+        except {raised}:
+            print("raised", flush=True)
+        os._exit(0)
+        """
+    )
+    assert (done.returncode, done.stdout) == (0, "raised\n"), done.stderr

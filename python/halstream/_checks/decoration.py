@@ -10,6 +10,8 @@ import logging
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from .._core._handlers import raise_of_handler
+
 __all__ = ["found_by"]
 
 T = TypeVar("T")
@@ -21,6 +23,7 @@ def found_by(find: Callable[..., list[T]], *args: Any) -> list[T]:
     """Return the list that a function returns, an empty one if it raises."""
     try:
         return find(*args)
-    except Exception:
+    except Exception as error:
+        raise_of_handler(error)
         _log.debug("a name in a report could not be found", exc_info=True)
         return []

@@ -9,7 +9,6 @@ program runs for it: no property, no `__getattr__`.
 from __future__ import annotations
 
 import dis
-import os
 import re
 import sys
 import threading
@@ -18,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from .. import _core, _native, _sites
+from .._core._handlers import raise_of_handler
 from .._memory._array import Array
 from .._runtime import State, runtime
 from .finding import Frame
@@ -193,7 +193,7 @@ def _look(site: int) -> None:
     try:
         _note(sys._getframe(1), site)
     except Exception as error:
-        _raise_again(error)
+        raise_of_handler(error)
 
 
 def _is_followed() -> bool:
@@ -208,16 +208,6 @@ def _is_followed() -> bool:
         if isinstance(one, (types.FunctionType, types.MethodType)) or type(one).__flags__ & _HEAP:
             return True
     return False
-
-
-def _raise_again(error: Exception) -> None:
-    """Raise what a handler of a signal raised, which may run anywhere; the program has nothing else."""
-    place = error.__traceback__
-    while place is not None:
-        file = place.tb_frame.f_code.co_filename
-        if not _sites.is_own(os.path.abspath(file)) and not _sites.is_library(file):
-            raise error
-        place = place.tb_next
 
 
 def _note(frame: types.FrameType | None, site: int) -> None:
@@ -408,7 +398,7 @@ def _key(value: Any, kind: int) -> Key | None:
             return event_key(_native.event_number(number) if number else 0)
         return (what, number, 0) if what else None
     except Exception as error:  # it is closed, or not made completely
-        _raise_again(error)
+        raise_of_handler(error)
         return None
 
 

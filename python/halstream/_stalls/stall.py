@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import _native, _sites
+from .._core._handlers import raise_of_handler
 from .._core._reap import close, reap
 from .._errors import StallError
 from .._runtime import runtime
@@ -83,7 +84,8 @@ def asked() -> int:
         text, again = _judge(threading.get_ident())
     except RuntimeWarning:
         raise  # where warnings are errors
-    except Exception:
+    except Exception as error:
+        raise_of_handler(error)
         # A look that fails is no reason to end a wait.
         return False
     if text:
@@ -123,7 +125,8 @@ def ask_for_loop(line: Any) -> bool:
         text, again = _decide(me, *_look(me, block))
     except RuntimeWarning:
         raise  # where warnings are errors
-    except Exception:
+    except Exception as error:
+        raise_of_handler(error)
         return False  # a look that fails is no reason to end a wait
     if text:
         raise StallError(text, operation="wait")
