@@ -22,6 +22,8 @@ const (
 	unsupportedLimit    = 215
 	peerUnsupported     = 217
 	invalidPTX          = 218
+	fileNotFound        = 301
+	operatingSystem     = 304
 	invalidHandle       = 400
 	illegalState        = 401
 	notFound            = 500
@@ -43,6 +45,7 @@ const (
 	notSupported        = 801
 	captureUnsupported  = 900
 	captureImplicit     = 906
+	capturedEvent       = 907
 	graphUpdateFailed   = 910
 	invalidClusterSize  = 912
 	unknownError        = 999
@@ -70,10 +73,10 @@ var errorTexts = map[int][2]string{
 	221:                 {"CUDA_ERROR_JIT_COMPILER_NOT_FOUND", "PTX JIT compiler library not found"},
 	222:                 {"CUDA_ERROR_UNSUPPORTED_PTX_VERSION", "the provided PTX was compiled with an unsupported toolchain."},
 	300:                 {"CUDA_ERROR_INVALID_SOURCE", "device kernel image is invalid"},
-	301:                 {"CUDA_ERROR_FILE_NOT_FOUND", "file not found"},
+	fileNotFound:        {"CUDA_ERROR_FILE_NOT_FOUND", "file not found"},
 	302:                 {"CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND", "shared object symbol not found"},
 	303:                 {"CUDA_ERROR_SHARED_OBJECT_INIT_FAILED", "shared object initialization failed"},
-	304:                 {"CUDA_ERROR_OPERATING_SYSTEM", "OS call failed or operation not supported on this OS"},
+	operatingSystem:     {"CUDA_ERROR_OPERATING_SYSTEM", "OS call failed or operation not supported on this OS"},
 	invalidHandle:       {"CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"},
 	illegalState:        {"CUDA_ERROR_ILLEGAL_STATE", "the operation cannot be performed in the present state"},
 	notFound:            {"CUDA_ERROR_NOT_FOUND", "named symbol not found"},
@@ -104,7 +107,7 @@ var errorTexts = map[int][2]string{
 	904:                 {"CUDA_ERROR_STREAM_CAPTURE_UNJOINED", "capturing stream has unjoined work"},
 	905:                 {"CUDA_ERROR_STREAM_CAPTURE_ISOLATION", "dependency created on uncaptured work in another stream"},
 	captureImplicit:     {"CUDA_ERROR_STREAM_CAPTURE_IMPLICIT", "operation would make the legacy stream depend on a capturing blocking stream"},
-	907:                 {"CUDA_ERROR_CAPTURED_EVENT", "operation not permitted on an event last recorded in a capturing stream"},
+	capturedEvent:       {"CUDA_ERROR_CAPTURED_EVENT", "operation not permitted on an event last recorded in a capturing stream"},
 	908:                 {"CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD", "attempt to terminate a thread-local capture sequence from another thread"},
 	909:                 {"CUDA_ERROR_TIMEOUT", "wait operation timed out"},
 	graphUpdateFailed:   {"CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE", "the graph update was not performed because it included changes which violated constraints specific to instantiated graph update"},

@@ -302,9 +302,9 @@ const (
 
 // batchAttributes is CUmemcpyAttributes.
 type batchAttributes struct {
-	order    int32
-	src, dst location
-	flags    uint32
+	order int32
+	_, _  location // hints of where source and destination are
+	_     uint32   // flags, hints too
 }
 
 // batchOrder checks the attributes of a batch, and reports whether a source is to be read before the call returns.

@@ -65,7 +65,7 @@ var eventFunctions = []function{
 	}},
 	{name: "cuEventQuery", version: 2000, call: onEvent(func(c *caller, e *event, _ *args) error {
 		if e.InCapture() {
-			return refuse(907, "the event was recorded last in a capture, which has not run")
+			return refuse(capturedEvent, "the event was recorded last in a capture, which has not run")
 		}
 		done, err := e.Query(c.t)
 		if err == nil && !done {
@@ -78,7 +78,7 @@ var eventFunctions = []function{
 	})},
 	{name: "cuEventSynchronize", version: 2000, call: onEvent(func(c *caller, e *event, _ *args) error {
 		if e.InCapture() {
-			return refuse(907, "the event was recorded last in a capture, which has not run")
+			return refuse(capturedEvent, "the event was recorded last in a capture, which has not run")
 		}
 		p, err := e.Point(c.t)
 		if err != nil {

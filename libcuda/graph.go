@@ -299,7 +299,7 @@ var graphFunctions = []function{
 			return err
 		}
 		if err := os.WriteFile(a.text(1), []byte(g.DOT(nil, a.u32(2) != 0)), 0o666); err != nil {
-			return refuse(304, "%v", err)
+			return refuse(operatingSystem, "%v", err)
 		}
 		return nil
 	})},

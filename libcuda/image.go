@@ -1,6 +1,7 @@
 package libcuda
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"strings"
@@ -23,6 +24,11 @@ const (
 // onlyMachineCode says what to do about an image without PTX.
 var onlyMachineCode = refuse(noBinary, "the program is machine code of a GPU only, which cannot run here; compile it so that it "+
 	"holds PTX as well (nvcc -gencode arch=compute_80,code=compute_80), or load PTX or source")
+
+// mostImage is more bytes than the image of a program has.
+const mostImage = 1 << 40
+
+var damaged = refuse(invalidImage, "the fat binary is damaged: it says that it has more than it has")
 
 // fatWrapper is what a compiled program passes for its fat binary.
 type fatWrapper struct {
@@ -68,14 +74,40 @@ func programAt(image unsafe.Pointer) (string, error) {
 	}
 	switch *(*uint32)(image) {
 	case wrapperMagic:
-		return programAt(unsafe.Pointer(pointerAt[byte]((*fatWrapper)(image).data)))
+		data := (*fatWrapper)(image).data
+		if data == 0 || *pointerAt[uint32](data) == wrapperMagic {
+			return "", refuse(invalidImage, "the image says that its fat binary is at %#x, where none is", data)
+		}
+		return programAt(unsafe.Pointer(pointerAt[byte](data)))
 	case fatMagic:
 		h := (*fatHeader)(image)
+		if h.size > mostImage {
+			return "", damaged
+		}
 		return programIn(unsafe.Slice((*byte)(image), uint64(h.header)+h.size))
 	case elfMagic:
 		return "", onlyMachineCode
 	}
-	text := C.GoString((*C.char)(image))
+	return programText(C.GoString((*C.char)(image)))
+}
+
+// programOf returns the PTX of an image whose length is known.
+func programOf(image []byte) (string, error) {
+	if len(image) >= 4 {
+		switch binary.LittleEndian.Uint32(image) {
+		case wrapperMagic:
+			return "", refuse(invalidImage, "the image does not hold its fat binary, but only says where that is in a process")
+		case fatMagic:
+			return programIn(image)
+		case elfMagic:
+			return "", onlyMachineCode
+		}
+	}
+	text, _, _ := bytes.Cut(image, []byte{0})
+	return programText(string(text))
+}
+
+func programText(text string) (string, error) {
 	if !strings.Contains(text, ".version") {
 		return "", refuse(invalidImage, "the image is no PTX: it begins with %q", text[:min(len(text), 20)])
 	}
@@ -85,16 +117,29 @@ func programAt(image unsafe.Pointer) (string, error) {
 // programIn returns the PTX in a fat binary: that for the most capable device which is not above those here, else that for
 // the least.
 func programIn(image []byte) (string, error) {
+	headerSize, entrySize := uint64(unsafe.Sizeof(fatHeader{})), uint64(unsafe.Sizeof(fatEntry{}))
+	if uint64(len(image)) < headerSize {
+		return "", damaged
+	}
 	h := (*fatHeader)(unsafe.Pointer(&image[0]))
+	at := uint64(h.header)
+	if at < headerSize || at > uint64(len(image)) || h.size > uint64(len(image))-at {
+		return "", damaged
+	}
+	image = image[:at+h.size]
 	best, bestData := (*fatEntry)(nil), []byte(nil)
-	for at := uint64(h.header); at+uint64(unsafe.Sizeof(fatEntry{})) <= uint64(len(image)); {
+	for left := h.size; left >= entrySize; left = uint64(len(image)) - at {
 		e := (*fatEntry)(unsafe.Pointer(&image[at]))
-		end := at + uint64(e.header) + e.size
-		if e.header == 0 || end > uint64(len(image)) {
-			break
+		if e.header == 0 {
+			break // what follows is padding
 		}
+		data := uint64(e.header)
+		if data < entrySize || data > left || e.size > left-data {
+			return "", damaged
+		}
+		end := at + data + e.size
 		if e.kind == ptxEntry && better(e, best) {
-			best, bestData = e, image[at+uint64(e.header):end]
+			best, bestData = e, image[at+data:end]
 		}
 		at = end
 	}

@@ -61,3 +61,27 @@ func TestU3_compressed_ptx_is_unpacked(t *testing.T) {
 	_, err = unpackLZ4([]byte{0x10, 'a', 9, 0}, 5)
 	require.Error(t, err)
 }
+
+func TestU3_a_damaged_image_is_refused_where_it_ends(t *testing.T) {
+	image := fat(entryOf(fatEntry{kind: ptxEntry, capability: 75}, []byte(".version 7.0\x00")))
+	text, err := programOf(image)
+	require.NoError(t, err)
+	require.Equal(t, ".version 7.0", text)
+	for n := range image {
+		_, err := programOf(image[:n:n])
+		require.Equal(t, invalidImage, codeOf(err), n)
+	}
+	for at := range int(unsafe.Sizeof(fatHeader{}) + unsafe.Sizeof(fatEntry{})) {
+		for _, value := range []byte{0, 1, 0x7f, 0xff} {
+			other := bytes.Clone(image)
+			other[at] = value
+			_, _ = programOf(other) // whatever it says now: it is not read beyond its end
+		}
+	}
+	wrapper := fatWrapper{magic: wrapperMagic}
+	_, err = programAt(unsafe.Pointer(&wrapper))
+	require.Equal(t, invalidImage, codeOf(err))
+	wrapper.data = uint64(uintptr(unsafe.Pointer(&wrapper)))
+	_, err = programAt(unsafe.Pointer(&wrapper))
+	require.Equal(t, invalidImage, codeOf(err))
+}

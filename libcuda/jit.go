@@ -1,9 +1,16 @@
 package libcuda
 
-// jitOptions are the options of a compilation: numbers, and a value for each. Only the places for texts have a meaning.
+// jitOptions are the options of a compilation, of which only the places for texts have a meaning. Nothing else of what the
+// program has passed is looked at after the call in which it did.
 type jitOptions struct {
-	numbers []int32
-	values  []uint64
+	errors, infos log
+}
+
+// log is a place for a text. Where the program has given one, it keeps the option that has its size, into which the length
+// of the text goes.
+type log struct {
+	place, room uint64
+	size        *uint64
 }
 
 // Options with places for texts. Source: CUDA driver API, CUjit_option.
@@ -14,40 +21,45 @@ const (
 	errorLogSize = 6
 )
 
-// optionsOf returns the options that three arguments hold.
-func optionsOf(a *args, count, numbers, values int) jitOptions {
+// optionsOf returns the options that three arguments hold: how many there are, their numbers, and a value for each.
+func optionsOf(a *args, count, numbers, values int) (o jitOptions) {
 	n := uint64(a.u32(count))
-	return jitOptions{list[int32](a, numbers, n), list[uint64](a, values, n)}
-}
-
-// value returns where the value of an option is, nil without the option.
-func (o *jitOptions) value(number int32) *uint64 {
-	for i, one := range o.numbers {
-		if one == number && i < len(o.values) {
-			return &o.values[i]
+	given := list[uint64](a, values, n)
+	for i, number := range list[int32](a, numbers, n) {
+		if i >= len(given) {
+			break
+		}
+		switch number {
+		case infoLog:
+			o.infos.place = given[i]
+		case infoLogSize:
+			o.infos.room, o.infos.size = given[i]&(1<<31-1), &given[i]
+		case errorLog:
+			o.errors.place = given[i]
+		case errorLogSize:
+			o.errors.room, o.errors.size = given[i]&(1<<31-1), &given[i]
 		}
 	}
-	return nil
+	return o
 }
 
-// tell writes a text into the place of a log, and its length into the option that had the size of the place.
-func (o *jitOptions) tell(log, size int32, text string) {
-	place, room := o.value(log), o.value(size)
-	if place == nil || room == nil || *place == 0 || *room == 0 {
+// write puts a text into a log.
+func (l *log) write(text string) {
+	if l.place == 0 || l.room == 0 {
 		return
 	}
-	values := args{*place, *room & (1<<31 - 1)}
+	values := args{l.place, l.room}
 	_ = putText(&values, 0, 1, text)
-	*room = uint64(min(len(text), int(*room)-1))
+	*l.size = min(uint64(len(text)), l.room-1)
 }
 
-// ended tells of the end of a compilation.
-func (o *jitOptions) ended(err error) error {
+// finishCompile tells of the end of a compilation, whose error it returns.
+func (o *jitOptions) finishCompile(err error) error {
 	text := ""
 	if err != nil {
 		text = err.Error()
 	}
-	o.tell(errorLog, errorLogSize, text)
-	o.tell(infoLog, infoLogSize, "")
+	o.errors.write(text)
+	o.infos.write("")
 	return err
 }

@@ -51,8 +51,10 @@ var linkFunctions = []function{
 		if err := a.need(2); err != nil {
 			return err
 		}
-		image := append(append([]byte{}, list[byte](a, 2, a[3])...), make([]byte, 8)...)
-		return l.add(a.int(1), func() (string, error) { return programAt(unsafe.Pointer(&image[0])) })
+		if a[3] > most {
+			return refuse(invalidValue, "%d bytes are more than a program can have", a[3])
+		}
+		return l.add(a.int(1), func() (string, error) { return programOf(list[byte](a, 2, a[3])) })
 	})},
 	{name: "cuLinkAddFile_v2", version: 6050, call: onLinker(func(l *linker, a *args) error {
 		if err := a.need(2); err != nil {
@@ -66,7 +68,7 @@ var linkFunctions = []function{
 		}
 		text := linked(l.texts)
 		_, err := kernelNames(text)
-		if err := l.options.ended(err); err != nil {
+		if err := l.options.finishCompile(err); err != nil {
 			return err
 		}
 		C.free(unsafe.Pointer(l.result))
@@ -86,15 +88,15 @@ var linkFunctions = []function{
 func (l *linker) add(kind int, program func() (string, error)) error {
 	switch kind {
 	case inputObject, inputLibrary:
-		return l.options.ended(refuse(noBinary, "object files and libraries are machine code; link PTX"))
+		return l.options.finishCompile(refuse(noBinary, "object files and libraries are machine code; link PTX"))
 	case inputNVVM:
-		return l.options.ended(refuse(notSupported, "NVVM IR is not compiled here; give PTX"))
+		return l.options.finishCompile(refuse(notSupported, "NVVM IR is not compiled here; give PTX"))
 	}
 	text, err := program()
 	if err == nil {
 		l.texts = append(l.texts, text)
 	}
-	return l.options.ended(err)
+	return l.options.finishCompile(err)
 }
 
 var (

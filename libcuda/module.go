@@ -3,7 +3,6 @@ package libcuda
 import (
 	"os"
 	"sync"
-	"unsafe"
 
 	"halstream/hal"
 	"halstream/ptx"
@@ -15,7 +14,8 @@ type module struct {
 	x      *context
 	handle uintptr
 	text   string
-	of_    *programLibrary // whose program it is, nil for one that the program loaded itself
+	// library is whose program it is, nil for one that the program loaded itself.
+	library *programLibrary
 
 	mu      sync.Mutex
 	kernels map[string]*kernel
@@ -25,6 +25,7 @@ func (m *module) of() *context        { return m.x }
 func (m *module) end(c *caller) error { return m.unload(c) }
 
 func (m *module) unload(c *caller) error {
+	m.library.drop(m)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, k := range m.kernels {
@@ -46,7 +47,7 @@ func (m *module) kernel(name string) (*kernel, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &kernel{name: name, module: m, f: f, settings: m.of_.settings(name)}
+	k := &kernel{name: name, module: m, f: f, settings: m.library.settingsOf(name)}
 	k.handle = add(k)
 	if m.kernels == nil {
 		m.kernels = map[string]*kernel{}
@@ -75,9 +76,13 @@ type programLibrary struct {
 	handle uintptr
 	text   string
 
-	mu      sync.Mutex
-	modules map[*context]*module
-	kernels map[string]*kernel
+	mu       sync.Mutex
+	unloaded bool
+	modules  map[*context]*module
+	kernels  map[string]*kernel
+
+	settingsMu sync.Mutex // the locks of the library and of its modules come before it
+	settings   map[string]*settings
 }
 
 func libraryOf(handle uintptr) (*programLibrary, error) {
@@ -97,33 +102,94 @@ func onLibrary(i int, f func(c *caller, l *programLibrary, a *args) error) func(
 
 // in returns the library's module in a context.
 func (l *programLibrary) in(c *caller, x *context) (*module, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if m := l.modules[x]; m != nil {
+	if m := l.moduleIn(x); m != nil {
 		return m, nil
 	}
-	loaded, err := c.load(x.dev, l.text)
+	loaded, err := c.load(x.dev, l.text) // which takes its time: without the lock
 	if err != nil {
 		return nil, err
 	}
-	m := &module{Module: loaded, x: x, text: l.text, of_: l}
+	m, kept := l.keep(loaded, x)
+	if !kept {
+		if err := loaded.Close(c.t); err != nil {
+			return nil, err
+		}
+	}
+	if m == nil {
+		return nil, refuse(invalidHandle, "the library was unloaded")
+	}
+	return m, nil
+}
+
+func (l *programLibrary) moduleIn(x *context) *module {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.modules[x]
+}
+
+// keep makes what was loaded the library's module in a context, unless another thread was first, whose module it returns,
+// or the library was unloaded.
+func (l *programLibrary) keep(loaded *hal.Module, x *context) (m *module, kept bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if m = l.modules[x]; m != nil || l.unloaded {
+		return m, false
+	}
+	m = &module{Module: loaded, x: x, text: l.text, library: l}
 	m.handle = add(m)
 	if l.modules == nil {
 		l.modules = map[*context]*module{}
 	}
 	l.modules[x] = m
-	return m, nil
+	return m, true
 }
 
-// settings are what the program has set for a kernel of a library on all devices.
-func (l *programLibrary) settings(name string) *settings {
+// drop forgets a module that is unloaded, which ends with its context at the latest. The library can be nil.
+func (l *programLibrary) drop(m *module) {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.modules[m.x] == m {
+		delete(l.modules, m.x)
+	}
+}
+
+// unload ends the library with its modules. The error is the first.
+func (l *programLibrary) unload(c *caller) (first error) {
+	l.mu.Lock()
+	modules, kernels := l.modules, l.kernels
+	l.modules, l.kernels, l.unloaded = nil, nil, true
+	l.mu.Unlock()
+	for _, m := range modules {
+		if err := m.unload(c); first == nil {
+			first = err
+		}
+	}
+	for _, k := range kernels {
+		remove(k.handle)
+	}
+	remove(l.handle)
+	return first
+}
+
+// settingsOf returns what the program has set for a kernel of a library on all devices, or for that of a module without one.
+func (l *programLibrary) settingsOf(name string) *settings {
 	if l == nil {
 		return &settings{}
 	}
-	if k := l.kernels[name]; k != nil {
-		return k.settings
+	l.settingsMu.Lock()
+	defer l.settingsMu.Unlock()
+	known := l.settings[name]
+	if known == nil {
+		if l.settings == nil {
+			l.settings = map[string]*settings{}
+		}
+		known = &settings{}
+		l.settings[name] = known
 	}
-	return &settings{}
+	return known
 }
 
 // kernelNames returns the kernels of a program.
@@ -140,14 +206,14 @@ func (c *caller) loadModule(a *args, text string, err error, options jitOptions)
 		err = a.need(0)
 	}
 	if err != nil {
-		return options.ended(err)
+		return options.finishCompile(err)
 	}
 	x, err := c.context()
 	if err != nil {
 		return err
 	}
 	loaded, err := c.load(x.dev, text)
-	if options.ended(err) != nil {
+	if options.finishCompile(err) != nil {
 		return err
 	}
 	m := &module{Module: loaded, x: x, text: text}
@@ -160,10 +226,9 @@ func (c *caller) loadModule(a *args, text string, err error, options jitOptions)
 func programOfFile(path string) (string, error) {
 	image, err := os.ReadFile(path)
 	if err != nil {
-		return "", refuse(301, "%v", err)
+		return "", refuse(fileNotFound, "%v", err)
 	}
-	image = append(image, make([]byte, 8)...)
-	return programAt(unsafe.Pointer(&image[0]))
+	return programOf(image)
 }
 
 var moduleFunctions = []function{
@@ -232,18 +297,7 @@ var moduleFunctions = []function{
 		return loadLibrary(a, text, err)
 	}},
 	{name: "cuLibraryUnload", version: 12000, call: onLibrary(0, func(c *caller, l *programLibrary, _ *args) error {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		for _, m := range l.modules {
-			if err := m.unload(c); err != nil {
-				return err
-			}
-		}
-		for _, k := range l.kernels {
-			remove(k.handle)
-		}
-		remove(l.handle)
-		return nil
+		return l.unload(c)
 	})},
 	{name: "cuLibraryGetKernel", version: 12000, call: onLibrary(1, func(_ *caller, l *programLibrary, a *args) error {
 		if err := a.need(0, 2); err != nil {
@@ -327,7 +381,7 @@ func (l *programLibrary) kernel(name string) (*kernel, error) {
 	}
 	for _, one := range names {
 		if one == name {
-			k := &kernel{name: name, library: l, settings: &settings{}}
+			k := &kernel{name: name, library: l, settings: l.settingsOf(name)}
 			k.handle = add(k)
 			if l.kernels == nil {
 				l.kernels = map[string]*kernel{}
@@ -344,7 +398,7 @@ func loadLibrary(a *args, text string, err error) error {
 	if err == nil {
 		_, err = kernelNames(text)
 	}
-	if options.ended(err) != nil {
+	if options.finishCompile(err) != nil {
 		return err
 	}
 	if err := a.need(0); err != nil {

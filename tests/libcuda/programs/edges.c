@@ -5,6 +5,8 @@
 
 CUresult cuMemcpyBatchAsync_v2(CUdeviceptr *, CUdeviceptr *, size_t *, size_t, void *, size_t *, size_t, CUstream);
 CUresult cuMemcpyBatchAsync(CUdeviceptr *, CUdeviceptr *, size_t *, size_t, void *, size_t *, size_t, size_t *, CUstream);
+CUresult cuLibraryLoadData(void **, const void *, int *, void **, unsigned, int *, void **, unsigned), cuLibraryUnload(void *);
+CUresult cuLibraryGetKernel(void **, void *, const char *), cuLibraryGetModule(CUmodule *, void *);
 CUresult cuGraphAddMemAllocNode(CUgraphNode *, CUgraph, const CUgraphNode *, size_t, void *);
 
 /* Each thread gives back what it was given, whose address another one gets at once. */
@@ -131,6 +133,60 @@ static void sizes(void)
     FAILS(1, cuGraphAddMemsetNode(&node, graph, NULL, 0, &fill, NULL));
 }
 
+static void *library;
+
+/* One of several threads that are the first to ask for the module of a library. */
+static void *asks(void *context)
+{
+    CUmodule module;
+    OK(cuCtxSetCurrent(context));
+    OK(cuLibraryGetModule(&module, library));
+    return module;
+}
+
+/* A library has one module in a context, and another one after its reset; the place for errors is cleared by a success. */
+static void libraries(void)
+{
+    enum { THREADS = 8 };
+    pthread_t all[THREADS];
+    CUcontext context;
+    CUmodule module;
+    CUdeviceptr p;
+    uint32_t back;
+    void *f, *found, *linker, *image;
+    size_t size;
+    char text[2000] = "";
+    int options[] = {5, 6};
+    void *values[] = {text, (void *)(uintptr_t)sizeof text};
+    OK(cuCtxGetCurrent(&context));
+    for (int round = 0; round < 20; round++) {
+        OK(cuLibraryLoadData(&library, kernels, NULL, NULL, 0, NULL, NULL, 0));
+        for (int i = 0; i < THREADS; i++) IS(pthread_create(&all[i], NULL, asks, context) == 0);
+        OK(cuLibraryGetModule(&module, library));
+        for (int i = 0; i < THREADS; i++) IS(pthread_join(all[i], &found) == 0 && found == module);
+        if (round < 19) OK(cuLibraryUnload(library));
+    }
+    OK(cuLibraryGetKernel(&f, library, "add"));
+    for (int reset = 0; reset < 2; reset++) {
+        OK(cuMemAlloc_v2(&p, 4));
+        OK(cuMemsetD32_v2(p, 40, 1));
+        OK(add(f, p, 1, 2, NULL));
+        OK(cuMemcpyDtoH_v2(&back, p, 4));
+        IS(back == 42);
+        OK(cuDevicePrimaryCtxReset_v2(0));
+        FAILS(400, cuModuleUnload(module));
+    }
+    OK(cuLinkCreate_v2(2, options, values, &linker));
+    FAILS(209, cuLinkAddData_v2(linker, 3, "\177ELF", 4, "object", 0, NULL, NULL));
+    IS(strstr(text, "machine code") != NULL);
+    OK(cuLinkAddData_v2(linker, 1, (void *)kernels, sizeof kernels, "kernels", 0, NULL, NULL));
+    IS(text[0] == 0);
+    values[1] = NULL; /* the options are the program's again, whose arrays the linker does not look into */
+    options[0] = options[1] = 0;
+    OK(cuLinkComplete(linker, &image, &size));
+    OK(cuLinkDestroy(linker));
+}
+
 /* What waits for work that can never end, beside the calls that only wait. */
 static void stuck(void)
 {
@@ -152,10 +208,15 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*check)(void);
-    } edges[] = {{"threads", threads}, {"resets", resets}, {"batches", batches}, {"sizes", sizes}, {"stuck", stuck}};
-    begin();
+    } edges[] = {{"threads", threads}, {"resets", resets}, {"batches", batches}, {"sizes", sizes},
+                 {"libraries", libraries}, {"stuck", stuck}};
     for (size_t i = 0; i < sizeof edges / sizeof *edges; i++)
-        if (argc > 1 && strcmp(argv[1], edges[i].name) == 0) edges[i].check();
-    puts("done");
-    return 0;
+        if (argc == 2 && strcmp(argv[1], edges[i].name) == 0) {
+            begin();
+            edges[i].check();
+            puts("done");
+            return 0;
+        }
+    fprintf(stderr, "no edge: %s\n", argc > 1 ? argv[1] : "");
+    return 2;
 }
