@@ -19,6 +19,11 @@ def raise_of_handler(error: BaseException) -> None:
     ----------
     error : BaseException
         It was caught where it is given to this.
+
+    Raises
+    ------
+    BaseException
+        The one given, if a handler of a signal raised it.
     """
     codes = {_code(signal.getsignal(number)) for number in signal.valid_signals()} - {None}
     place = error.__traceback__
