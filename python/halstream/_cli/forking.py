@@ -22,6 +22,9 @@ from typing import IO, Any
 
 __all__ = ["Forks", "LostError", "forks", "imported_later", "settings_of_torch"]
 
+#: How long the process that forks may import, in seconds: a run by itself would take as long.
+_IMPORTS = 120.0
+
 #: What torch imports when an operator or an optimizer asks for it. A program that uses none need not wait for it.
 _LATER = ("torch.fx.experimental.symbolic_shapes", "torch._dynamo")
 
@@ -57,7 +60,7 @@ class Forks:
         self._lines = self._socket.makefile("rw", encoding="utf-8")
         atexit.register(self.end)
         try:
-            self.ready: bool = self._answer()  #: whether it can fork
+            self.ready: bool = self._answer_within(_IMPORTS)  #: whether it can fork
         except LostError:
             self.ready = False
         if not self.ready:
@@ -77,24 +80,26 @@ class Forks:
         Raises
         ------
         LostError
-            If the process that forks has ended.
+            If the process that forks has ended, or imports for too long.
         """
         self._printed.seek(0)
         sink.write(self._printed.read())  # as if each run had imported by itself
         sink.flush()
         try:
             self._say({"run": list(request), "sink": sink.name, "also": self.also})
-            return self._ended(self._answer(), limit)
+            pid = self._answer_within(_IMPORTS)
+            self._say("watch")
+            return self._ended(pid, limit)
         except LostError:
             self.ready = False
             raise
 
     def _ended(self, pid: int, limit: float) -> int | None:
         try:
-            late = not self._ends_within(limit)
+            late = not self._comes_within(limit)
             if late:
                 os.kill(pid, signal.SIGABRT)  # prints the stacks of all threads
-                self._ends_within(5)
+                self._comes_within(5)
         finally:
             code = self._reaped(pid)
         return None if late else code
@@ -102,7 +107,7 @@ class Forks:
     def _reaped(self, pid: int) -> int:
         """End a run that goes on; return its exit code. Its number is its own until ``reap``."""
         try:
-            if not self._ends_within(0):
+            if not self._comes_within(0):
                 _kill(pid)
             self._answer()
             self._say("reap")
@@ -112,9 +117,16 @@ class Forks:
             raise
         return code
 
-    def _ends_within(self, seconds: float) -> bool:
+    def _comes_within(self, seconds: float) -> bool:
+        """Return whether the process that forks says something in time; behind a "watch" that is the end of the run."""
         readable, _, _ = select.select([self._socket], [], [], seconds)
         return bool(readable)
+
+    def _answer_within(self, seconds: float) -> Any:
+        """Return an answer; no other one may be under way, as reading takes what has come."""
+        if not self._comes_within(seconds):
+            raise LostError
+        return self._answer()
 
     def _say(self, words: Any) -> None:
         try:

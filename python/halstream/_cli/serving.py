@@ -95,6 +95,7 @@ def _forked(lines: IO[str], say: Callable[[Any], None]) -> dict[str, Any] | None
         if pid == 0:
             return request
         say(pid)
+        lines.readline()  # "watch": the number was read, so that what comes next is the end alone
         os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
         say("ended")
         lines.readline()
