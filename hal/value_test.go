@@ -3,6 +3,7 @@ package hal_test
 import (
 	"sync/atomic"
 	"testing"
+	"time"
 	"unsafe"
 
 	"github.com/stretchr/testify/require"
@@ -10,6 +11,9 @@ import (
 	"halstream/hal"
 	"halstream/hal/driver"
 )
+
+// What a test waits for operations that have to end.
+const ends = int64(20 * time.Second)
 
 func TestM19_values_of_32_bits_leave_the_bits_beside_them(t *testing.T) {
 	rt, err := hal.OpenBackend("host", 1)
@@ -25,8 +29,9 @@ func TestM19_values_of_32_bits_leave_the_bits_beside_them(t *testing.T) {
 	s, err := d.NewStream(me, hal.StreamOptions{})
 	require.NoError(t, err)
 	require.NoError(t, s.WriteValue32(me, b.Start+4, 1<<31))
-	_, err = s.Synchronize(me, driver.Forever)
+	done, err := s.Synchronize(me, ends)
 	require.NoError(t, err)
+	require.True(t, done)
 	require.Equal(t, []uint32{7, 1 << 31}, words)
 	require.ErrorIs(t, s.WaitValue32(me, b.Start+2, 0, driver.Equal), hal.ErrInvalidValue)
 	for _, one := range []struct {
@@ -41,11 +46,12 @@ func TestM19_values_of_32_bits_leave_the_bits_beside_them(t *testing.T) {
 	} {
 		atomic.StoreUint32(&words[0], one.before)
 		require.NoError(t, s.WaitValue32(me, b.Start, one.wanted, one.condition))
-		done, err := s.Query(me)
+		done, err = s.Synchronize(me, int64(20*time.Millisecond))
 		require.NoError(t, err)
 		require.False(t, done, one.condition.String())
 		atomic.StoreUint32(&words[0], one.after)
-		_, err = s.Synchronize(me, driver.Forever)
+		done, err = s.Synchronize(me, ends)
 		require.NoError(t, err)
+		require.True(t, done, one.condition.String())
 	}
 }

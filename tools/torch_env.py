@@ -26,7 +26,7 @@ SUPPORTED = ("2.13.0", "2.14.0", PINNED)
 #: Beside torch: what the tests need, and what torch's own database of operators does.
 TESTING = (
     "numpy", "pytest", "pytest-timeout", "pytest-xdist", "hypothesis", "typer", "rich", "setuptools", "expecttest",
-    "nvidia-ml-py", "bitsandbytes",
+    "nvidia-ml-py", "bitsandbytes", "transformers==5.24.0",
 )  # fmt: skip
 
 

@@ -5,7 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
+import time
+from contextlib import ExitStack
 from pathlib import Path
+
+import pytest
 
 PRELUDE = """
 import os, sys, datetime
@@ -42,18 +47,28 @@ def endings(
     program.write_text(PRELUDE + source)
     store = folder / "store"
     own = {**os.environ, "PYTHONWARNINGS": "ignore", "TORCH_CPP_LOG_LEVEL": "ERROR", **(env or {})}
-    children = [
-        subprocess.Popen(
-            [sys.executable, str(program), str(rank), str(store)],
-            env=own, cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        )
-        for rank in range(2)
-    ]  # fmt: skip
-    try:
-        texts = [child.communicate(timeout=limit) for child in children]
-    finally:
-        for child in children:
-            child.kill()
+    late, deadline = False, time.monotonic() + limit
+    with ExitStack() as files:
+        # What they print goes to files: a rank whose pipe is full would wait for the one that is read first.
+        printed = [[files.enter_context(tempfile.TemporaryFile("w+")) for _ in range(2)] for _ in range(2)]
+        children = [
+            subprocess.Popen([sys.executable, str(program), str(rank), str(store)], env=own, cwd=folder,
+                             stdout=out, stderr=err)
+            for rank, (out, err) in enumerate(printed)
+        ]  # fmt: skip
+        try:
+            for child in children:
+                child.wait(max(0.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            late = True
+        finally:
+            for child in children:
+                child.kill()
+                child.wait()
+        texts = [[file.seek(0) or file.read() for file in pair] for pair in printed]
+    if late:
+        said = "\n".join(f"rank {rank}:\n{out}\n{err}" for rank, (out, err) in enumerate(texts))
+        pytest.fail(f"the ranks did not end within {limit:.0f} s\n{said}")
     return [
         subprocess.CompletedProcess(child.args, child.returncode, out, err)
         for child, (out, err) in zip(children, texts, strict=True)

@@ -111,7 +111,7 @@ def test_torch_tells_which_backends_take_tensors(torch: Any) -> None:
 def test_the_backward_pass_drops_what_the_forward_pass_dropped(torch: Any) -> None:
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
-    q = torch.randn(1, 2, 32, 8, device="cuda", dtype=torch.bfloat16)
+    q = torch.zeros(1, 2, 32, 8, device="cuda", dtype=torch.bfloat16)  # each weight is 1/32, or dropped
     v = torch.randn(1, 2, 32, 8, device="cuda", dtype=torch.bfloat16, requires_grad=True)
     for backend in BACKENDS:
         v.grad = None
@@ -121,7 +121,7 @@ def test_the_backward_pass_drops_what_the_forward_pass_dropped(torch: Any) -> No
         result.float().sum().backward()
         ones = (v.detach().float() * v.grad.float()).sum()
         torch.testing.assert_close(ones, result.detach().float().sum(), rtol=0.05, atol=1.0)
-        assert not torch.equal(v.grad[0, 0, :, 0], v.grad[0, 1, :, 0])
+        assert v.grad[0, :, :, 0].unique().numel() > 2, backend
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -196,7 +196,7 @@ for backend, dtype, limit in kinds:
             out = F.scaled_dot_product_attention(*parts, is_causal=causal)
             out.float().square().sum().backward()
             found = context_parallel_unshard(mesh, [out.detach()] + [one.grad for one in parts], [2] * 4)
-        for one, other in zip(found, [wanted.detach()] + [one.grad for one in whole]):
+        for one, other in zip(found, [wanted.detach()] + [one.grad for one in whole], strict=True):
             assert (one.float() - other.float()).abs().max() < limit, (backend, causal, one, other)
 dist.destroy_process_group()
 """

@@ -10,6 +10,7 @@ import stat
 import subprocess
 import sys
 import textwrap
+import threading
 from pathlib import Path
 
 import pytest
@@ -108,6 +109,8 @@ def test_a_terminal_shows_progress_in_one_line(machine: Machine) -> None:
     ours, terminal = pty.openpty()
     process = machine.start(stderr=terminal, TERM="xterm", COLUMNS="100")
     os.close(terminal)
+    limit = threading.Timer(240, process.kill)
+    limit.start()
     shown = b""
     try:
         while part := os.read(ours, 1 << 16):
@@ -115,6 +118,7 @@ def test_a_terminal_shows_progress_in_one_line(machine: Machine) -> None:
     except OSError:  # how the end of a pseudo-terminal reads on Linux
         pass
     finally:
+        limit.cancel()
         os.close(ours)
     process.communicate(timeout=240)
     assert process.returncode == 0, shown

@@ -118,7 +118,7 @@ def test_a_project_is_set_up_and_its_change_verified_as_the_page_shows(tmp_path:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
     (shown,) = re.findall(r"(?ms)^```text\n(proven patch.*?)^```$", page)
-    env = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": "-p halstream"}
+    env = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": "-p halstream.pytest_plugin"}
     for code, words in ((0, ["init", "--yes"]), (1, ["verify", "tests/test_loader.py"])):
         command = [sys.executable, "-m", "halstream", *words]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=280, env=env)

@@ -27,7 +27,9 @@ def test_sum():
 
 def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", *words]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=240, env=os.environ)
+    # An installed halstream is a plug-in of pytest by its entry point; here it is named.
+    env = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": "-p halstream.pytest_plugin"}
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=240, env=env)
 
 
 @pytest.mark.parametrize("code", [code for code, page in PAGES.items() if "torch" in page.command])

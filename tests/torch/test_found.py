@@ -17,13 +17,13 @@ pytestmark = pytest.mark.timeout(300)
 PAGE = (Path(__file__).resolve().parents[2] / "docs/found.md").read_text()
 #: Each program with its report.
 FOUND = re.findall(r"(?ms)^```python\n# file: (\w+)\.py\n(.*?)^```\n\n```text\n(.*?)^```$", PAGE)
-#: What a program needs beside torch.
+#: What a program needs beside torch, and what pip is asked for to install it.
 LIBRARIES = {
-    "offload": "fairscale",
-    "prefetch": "basicsr",
-    "fabric": "lightning",
-    "graphs_prefetch": "torch_geometric",
-    "batching": "transformers",
+    "offload": ("fairscale", "fairscale==0.4.13"),
+    "prefetch": ("basicsr", "--no-deps basicsr==1.4.2"),
+    "fabric": ("lightning", "lightning==2.6.6"),
+    "graphs_prefetch": ("torch_geometric", "torch_geometric==2.8.1"),
+    "batching": ("transformers", "transformers==5.24.0"),
 }
 
 
@@ -38,9 +38,9 @@ def run(folder: Path, name: str, program: str) -> tuple[int, str, str]:
 
 def needs(name: str) -> None:
     """Skip a program whose report names lines of what is not installed."""
-    library = LIBRARIES.get(name, "torch")
+    library, words = LIBRARIES.get(name, ("torch", "torch"))
     if importlib.util.find_spec(library) is None:
-        pytest.skip(f"{library} is not installed")
+        pytest.skip(f"needs {library}: pip install {words}")
     if not version("torch").startswith("2.15."):
         pytest.skip("the reports of the page name lines of torch 2.15")
 
@@ -66,5 +66,5 @@ def test_the_line_of_the_report_makes_it_go_away(tmp_path: Path, name: str) -> N
     assert (code, "unordered access" in errors) == (0, False), errors
 
 
-def test_every_program_of_the_page_is_run() -> None:
+def test_the_page_has_eight_programs_each_with_its_report() -> None:
     assert len(FOUND) == PAGE.count("\n# file: ") == 8

@@ -7,9 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.timeout(300)
+
 RANK = """
 import os, signal, sys
 import torch
+signal.alarm(200)  # a rank outlives a launcher that is killed
 rank = int(os.environ["RANK"])
 torch.cuda.set_device(rank)
 side = torch.cuda.Stream()

@@ -111,7 +111,8 @@ def test_F37_each_later_call_raises_that_the_peer_has_ended(tmp_path: Path, what
 
 
 def test_F37_a_group_whose_peer_has_ended_can_be_destroyed(tmp_path: Path) -> None:
-    _, second = ranks.endings(tmp_path, 'HOW = "killed"\n' + BEGIN + DESTROYED)
+    first, second = ranks.endings(tmp_path, 'HOW = "killed"\n' + BEGIN + DESTROYED)
+    assert first.returncode == -9, first.stderr
     assert (second.returncode, second.stdout) == (0, "over\n"), second.stderr
 
 
@@ -125,12 +126,14 @@ def test_F37_training_ends_with_the_error_in_the_step_whose_peer_is_missing(tmp_
 
 
 def test_F37_a_rank_that_never_looked_says_so_and_ends_with_1(tmp_path: Path) -> None:
-    _, second = ranks.endings(tmp_path, 'HOW = "ended"\n' + BEGIN + NEVER)
+    first, second = ranks.endings(tmp_path, 'HOW = "ended"\n' + BEGIN + NEVER)
+    assert first.returncode == 0, first.stderr
     assert second.returncode == 1, second.stderr
     line = "halstream: the program ended without a look at the error of cuda:1: nccl:all_reduce: [Rank 1]"
     assert line in second.stderr, second.stderr
 
 
 def test_F37_a_group_of_gloo_raises_in_its_call(tmp_path: Path) -> None:
-    _, second = ranks.endings(tmp_path, GLOO)
+    first, second = ranks.endings(tmp_path, GLOO)
+    assert first.returncode == 0, first.stderr
     assert (second.returncode, second.stdout) == (0, "over\n"), second.stderr

@@ -51,6 +51,7 @@ def test_other_activations(torch: Any, ops: Any) -> None:
     x = torch.randn(3, 16, device="cuda")
     out = torch.empty_like(x)
     for name in ("gelu_new", "gelu_fast"):
+        out.fill_(float("nan"))
         getattr(ops._C, name)(out, x)
         torch.testing.assert_close(out, torch.nn.functional.gelu(x, approximate="tanh"))
     ops._C.gelu_quick(out, x)
@@ -136,12 +137,14 @@ def test_writes_to_caches_leave_padding_out(torch: Any, ops: Any) -> None:
 
 def test_caches_of_eight_bits(torch: Any, ops: Any) -> None:
     key, value = (torch.randn(4, 2, 8, device="cuda") for _ in range(2))
-    slots, scale = torch.arange(4, device="cuda"), torch.tensor(0.25, device="cuda")
+    slots = torch.arange(4, device="cuda")
+    scale, other = (torch.tensor(one, device="cuda") for one in (0.25, 0.5))
     cache = torch.zeros(2, 4, 4, 2, 8, dtype=torch.uint8, device="cuda")
-    ops._C_cache_ops.reshape_and_cache_flash(key, value, *cache, slots, "fp8", scale, scale)
-    back = torch.empty(4, 4, 2, 8, device="cuda")
-    ops._C_cache_ops.convert_fp8(back, cache[0], 0.25, "fp8")
-    torch.testing.assert_close(back[0], key, rtol=0.1, atol=0.01)
+    ops._C_cache_ops.reshape_and_cache_flash(key, value, *cache, slots, "fp8", scale, other)
+    for kept, of, expected in ((cache[0], 0.25, key), (cache[1], 0.5, value)):
+        back = torch.full((4, 4, 2, 8), float("nan"), device="cuda")
+        ops._C_cache_ops.convert_fp8(back, kept, of, "fp8")
+        torch.testing.assert_close(back[0], expected, rtol=0.1, atol=0.01)
     with pytest.raises(
         NotImplementedError, match=r"reshape_and_cache_flash\(kv_cache_dtype='nvfp4'\).*give one of auto"
     ):
@@ -150,10 +153,10 @@ def test_caches_of_eight_bits(torch: Any, ops: Any) -> None:
 
 def test_blocks_are_copied_and_swapped(torch: Any, ops: Any) -> None:
     key_cache, value_cache = caches(torch, torch.float32)
-    before = key_cache.clone()
+    before, values = key_cache.clone(), value_cache.clone()
     mapping = torch.tensor([[0, 2], [1, 3]], device="cuda")
     ops._C_cache_ops.copy_blocks([key_cache], [value_cache], mapping)
-    assert torch.equal(key_cache[2:], before[:2]) and torch.equal(value_cache[2:], value_cache[:2])
+    assert torch.equal(key_cache[2:], before[:2]) and torch.equal(value_cache[2:], values[:2])
     host = torch.zeros(before.shape).pin_memory()
     ops._C_cache_ops.swap_blocks(before, host, torch.tensor([[3, 1]]))
     torch.cuda.synchronize()

@@ -155,24 +155,37 @@ def test_under_a_debugger_each_run_is_started_by_itself(cli: Any) -> None:
 @linux
 def test_what_a_run_prints_begins_with_what_was_printed_before_it_was_forked(cli: Any) -> None:
     talking = at_start(cli, "import sys\nprint('from the start', file=sys.stderr)\n")
-    cli.script("import halstream as hs\nhs.Stream().nop()\nprint('from the script')\nraise SystemExit(3)\n")
+    cli.script(
+        """
+        import os
+        import halstream as hs
+        hs.Stream().nop()
+        with open(f"/proc/{os.getppid()}/cmdline") as file:
+            print("forked:", "_forks" in file.read().split("\\0"))
+        raise SystemExit(3)
+        """
+    )
     done = cli("run", "--schedules", "2", "prog.py", env=talking)
-    assert done.stdout.splitlines()[:2] == ["from the start", "from the script"], done.stdout
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert done.stdout.splitlines()[:2] == ["from the start", "forked: True"], done.stdout
 
 
 @linux
 def test_numbers_of_numpy_differ_from_run_to_run(cli: Any) -> None:
     cli.script(
         """
-        import numpy, random
+        import numpy, os, random
         import halstream as hs
         hs.Stream().nop()
+        with open(f"/proc/{os.getppid()}/cmdline") as file:
+            assert "_forks" in file.read().split("\\0")
         with open("numbers", "a") as file:
             print(numpy.random.random(), random.random(), file=file)
         """
     )
     loaded = at_start(cli, "import numpy.random\n")
-    assert cli("run", "--schedules", "3", "prog.py", env=loaded).returncode == 0
+    done = cli("run", "--schedules", "3", "prog.py", env=loaded)
+    assert done.returncode == 0, done.stdout + done.stderr
     numbers = (cli.folder / "numbers").read_text().split()
     assert len(set(numbers)) == len(numbers) == 6
 

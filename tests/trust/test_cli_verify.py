@@ -77,6 +77,15 @@ def test_right():
 PAGE = Path(__file__).parents[2] / "docs" / "commands.md"
 
 
+@pytest.fixture(autouse=True)
+def plain_git(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Let git speak English and know no settings of the user and no repository around the test's folder."""
+    monkeypatch.setenv("LC_ALL", "C")
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+
+
 def git(folder: Path, *words: str) -> None:
     command = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-c", "init.defaultBranch=main", *words]
     subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=60)

@@ -328,9 +328,13 @@ int main(int argc, char **argv)
         void (*check)(void);
     } nouns[] = {{"devices", devices}, {"contexts", contexts}, {"memory", memory}, {"streams", streams},
                  {"modules", modules}, {"graphs", graphs}, {"entries", entries}};
-    if (argc > 1 && strcmp(argv[1], "devices") != 0) begin();
     for (size_t i = 0; i < sizeof nouns / sizeof *nouns; i++)
-        if (argc > 1 && strcmp(argv[1], nouns[i].name) == 0) nouns[i].check();
-    puts("done");
-    return 0;
+        if (argc == 2 && strcmp(argv[1], nouns[i].name) == 0) {
+            if (nouns[i].check != devices) begin();
+            nouns[i].check();
+            puts("done");
+            return 0;
+        }
+    fprintf(stderr, "no noun: %s\n", argc > 1 ? argv[1] : "");
+    return 2;
 }
