@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -70,3 +71,17 @@ def test_what_a_rank_found_that_the_launcher_ends_is_reported(tmp_path: Path) ->
     assert done.returncode == 1, done.stderr
     assert done.stderr.count("unordered access:") == 1 and "found in rank 1\n" in done.stderr, done.stderr
     assert "exitcode  : 3" in done.stderr, done.stderr
+
+
+def test_a_job_that_is_told_to_end_leaves_no_files(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(
+        "import os, signal, torch\ntorch.ones(1, device='cuda')\nos.kill(os.getpid(), signal.SIGTERM)\n"
+    )
+    (tmp_path / "temporary").mkdir()
+    done = subprocess.run(
+        [sys.executable, "-m", "halstream", "run", "--torch", "--sanitize", "app.py"],
+        cwd=tmp_path, env={**os.environ, "TMPDIR": str(tmp_path / "temporary")}, capture_output=True, text=True,
+        timeout=240,
+    )  # fmt: skip
+    assert done.returncode == -signal.SIGTERM, done.stderr
+    assert not list((tmp_path / "temporary").glob("halstream-*"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import halstream as hs
@@ -280,3 +281,13 @@ def test_processors_of_green_contexts_are_those_of_the_device(torch: Any) -> Non
     context.pop_context()
     assert x.tolist() == [1.0, 1.0]
     assert module.get_num_locality_domains() == 1
+
+
+@pytest.mark.filterwarnings("ignore:.*set_context.*:FutureWarning")
+def test_each_thread_has_its_current_green_context(torch: Any) -> None:
+    first, second = (_green_contexts(torch).GreenContext(num_sms=2) for _ in range(2))
+    first.set_context()
+    with ThreadPoolExecutor(1) as executor:
+        executor.submit(second.set_context).result()
+        first.pop_context()  # asks whether it is the current one
+        executor.submit(second.pop_context).result()

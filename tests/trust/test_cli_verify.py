@@ -8,6 +8,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
@@ -55,6 +56,10 @@ def test_order():
 def test_plain():
     assert 1 == 2
 """
+#: It needs the driver, too.
+DRIVER = ORDER.replace("halstream as hs", "ctypes, halstream as hs").replace(
+    "test_order():", "test_order():\n    assert ctypes.CDLL('libcuda.so.1').cuInit(0) == 0"
+)
 #: The test with the race fails with the suggested line, too.
 WRONG = """
 import halstream as hs
@@ -139,6 +144,16 @@ def test_what_is_no_access_is_a_finding_of_its_schedule_or_another_failure(cli: 
     (failure,) = found["failures"]
     assert failure["test"] == "test_order.py::test_plain" and "assert 1 == 2" in failure["text"]
     assert done.returncode == 1 and found["patches"] == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the driver's library is for Linux")
+def test_cuda_is_handed_on_to_the_tests_and_to_the_command_that_replays_one(cli: Any) -> None:
+    cli.script(DRIVER, "test_order.py")
+    found = document(cli("verify", "--cuda", "test_order.py::test_order", "--json"))
+    (one,) = found["findings"]
+    assert one["code"] == "schedule-failure" and "--cuda" in one["replay"]
+    again = cli(*shlex.split(one["replay"])[1:])
+    assert again.returncode == 1 and "seen == [1, 2]" in again.stdout, again.stdout
 
 
 def test_a_patch_has_the_lines_of_the_tests_that_it_silences_only(cli: Any) -> None:

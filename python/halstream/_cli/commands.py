@@ -342,7 +342,7 @@ def replay(
     if not module and _replaying.is_test(script):
         if paddle or args:
             fail("a test takes neither --paddle nor arguments: leave them out")
-        given = {"sanitize": sanitize, "strict": strict, "pages": pages, "torch": torch}
+        given = {"sanitize": sanitize, "strict": strict, "pages": pages, "torch": torch, "cuda": cuda}
         raise typer.Exit(_replaying.replay(token, script, [name for name, wanted in given.items() if wanted]))
 
     if not module and _programs.is_program(script):

@@ -96,6 +96,7 @@ def plain(script: str, args: Sequence[str], options: Options, *, leaks: bool, in
     def end_all() -> None:
         end()
         started()
+        own.close()
 
     def begin() -> None:
         nonlocal tracked

@@ -47,6 +47,7 @@ async def _verify(
     base: str = "",
     schedules: int = 50,
     torch: bool = False,
+    cuda: bool = False,
     timeout: float = 600.0,
 ) -> dict[str, Any]:
     """Run tests under the sanitizer and under schedules, and try the suggested fixes on copies. No file is changed.
@@ -58,6 +59,7 @@ async def _verify(
         base: A commit or branch that the change is compared with; the trunk if empty.
         schedules: Under how many orders of the device each test runs.
         torch: Let tests of the real PyTorch use 'cuda' on the host device.
+        cuda: Give tests of CUDA programs (numba, cuda.core) the driver on the host device.
         timeout: Seconds for all of it.
 
     Returns:
@@ -65,7 +67,7 @@ async def _verify(
         and unproven. A finding has its accesses with file, line, stream and operation, why nothing orders them, and a
         token.
     """
-    wanted = Wanted(paths or (), base, max(1, schedules), torch, timeout, folder)
+    wanted = Wanted(paths or (), base, max(1, schedules), torch, cuda, timeout, folder)
     return dict(await _in_thread(functools.partial(verify, wanted, say)))
 
 
@@ -88,6 +90,7 @@ async def _replay(
     folder: str = ".",
     sanitize: bool = True,
     torch: bool = False,
+    cuda: bool = False,
     timeout: float = 120.0,
 ) -> dict[str, Any]:
     """Run a test or a program again under the schedule of a token, to see a failure again.
@@ -99,13 +102,14 @@ async def _replay(
         folder: Where it is started.
         sanitize: Look for unordered accesses, too.
         torch: Let the real PyTorch use 'cuda' on the host device.
+        cuda: Give CUDA programs (numba, cuda.core) the driver on the host device.
         timeout: Seconds that it may take.
 
     Returns:
         The exit code (0: it passes, 1: it fails, 2: the token is damaged or of another program; null: it took too
         long) and what it printed.
     """
-    flags = ["--sanitize"] * sanitize + ["--torch"] * torch
+    flags = ["--sanitize"] * sanitize + ["--torch"] * torch + ["--cuda"] * cuda
     words = [sys.executable, "-m", "halstream", "replay", *flags, token, target, *(args or ())]
     return await _in_thread(functools.partial(_run, words, folder, timeout))
 

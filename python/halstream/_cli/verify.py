@@ -45,6 +45,9 @@ def verify(
     torch: Annotated[
         bool, typer.Option("--torch", help="Let tests of the real torch use 'cuda' on the host device, without a GPU.")
     ] = False,
+    cuda: Annotated[
+        bool, typer.Option("--cuda", help="Give tests of CUDA programs (numba, cuda.core) the host device's driver.")
+    ] = False,
     timeout: Annotated[float, typer.Option(metavar="SECONDS", help="How long all of it may take.")] = 600.0,
     schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schema of the document and stop.")] = False,
 ) -> None:
@@ -60,7 +63,7 @@ def verify(
         fail(f"--schedules is {schedules}; give a whole number above 0")
     if not timeout > 0:
         fail(f"--timeout is {timeout:g}; give a number of seconds above 0")
-    document = _verify(Wanted(paths or (), base, schedules, torch, timeout), say)
+    document = _verify(Wanted(paths or (), base, schedules, torch, cuda, timeout), say)
     if as_json:
         put(json.dumps(document, indent=2))
     elif document["verdict"] == "error" and not document["failures"]:

@@ -42,6 +42,7 @@ class Wanted(NamedTuple):
     base: str = ""  #: the commit that the change began at
     schedules: int = 50
     torch: bool = False
+    cuda: bool = False
     timeout: float = 600.0  #: seconds for all of it
     folder: str = "."
 
@@ -200,7 +201,7 @@ def _answer(wanted: Wanted, change: Changes | None, progress: Callable[[str], ob
         request.write_text(json.dumps(content), encoding="utf-8")
         words = [sys.executable, "-m", "halstream", "_verify", str(request), "-q", "--stream-sanitize"]
         words += [f"--stream-schedules={wanted.schedules}", f"--stream-report=json:{folder}/found"]
-        words += ["--stream-torch"] * wanted.torch
+        words += ["--stream-torch"] * wanted.torch + ["--stream-cuda"] * wanted.cuda
         with output.open("wb") as sink:
             process = subprocess.Popen(
                 [*words, *wanted.paths],
@@ -367,7 +368,7 @@ def _replay(one: Result, root: str, wanted: Wanted) -> str:
     """Return the command that runs a test again under the schedule of its token."""
     path, _, name = one["test"].partition("::")
     where = os.path.relpath(Path(root, path), wanted.folder)
-    options = ["--sanitize"] + ["--torch"] * wanted.torch
+    options = ["--sanitize"] + ["--torch"] * wanted.torch + ["--cuda"] * wanted.cuda
     return shlex.join(["halstream", "replay", *options, one["token"], f"{where}::{name}"])
 
 

@@ -7,6 +7,7 @@ has some of them computes as fast as one that has all, and its streams are those
 from __future__ import annotations
 
 import itertools
+import threading
 from types import SimpleNamespace
 from typing import Any
 
@@ -32,6 +33,13 @@ def _alignment() -> int:
     return 8 if capability()[0] >= 9 else 2
 
 
+class _Pushed(threading.local):
+    """The contexts that a thread has pushed, the last one current; 0 is a device's own."""
+
+    def __init__(self) -> None:
+        self.contexts = [0]
+
+
 class _Driver:
     """The functions of `cuda.bindings.driver` that torch calls, each with the code of success before its result."""
 
@@ -47,7 +55,7 @@ class _Driver:
     def __init__(self, torch: Any) -> None:
         self._torch = torch
         self._numbers = itertools.count(1)
-        self._current: list[int] = [0]
+        self._pushed = _Pushed()
         self._contexts: dict[int, tuple[int, Any]] = {}  #: the device and the processors of each
         self._streams: dict[int, _core.Stream] = {}
 
@@ -116,14 +124,14 @@ class _Driver:
         return (_SUCCESS,)
 
     def cuCtxGetCurrent(self) -> tuple[Any, ...]:
-        return _SUCCESS, self._current[-1] or -1  # a device's own context is there from the start
+        return _SUCCESS, self._pushed.contexts[-1] or -1  # a device's own context is there from the start
 
     def cuCtxPushCurrent(self, context: int) -> tuple[Any, ...]:
-        self._current.append(context)
+        self._pushed.contexts.append(context)
         return (_SUCCESS,)
 
     def cuCtxPopCurrent(self) -> tuple[Any, ...]:
-        return _SUCCESS, self._current.pop()
+        return _SUCCESS, self._pushed.contexts.pop()
 
 
 def patch(torch: Any, patches: Patches) -> bool:
