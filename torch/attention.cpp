@@ -1,5 +1,7 @@
 #include "attention.h"
 
+#include "unsupported.h"
+
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>
 
@@ -51,7 +53,8 @@ class Reader {
   void without(const char* what) {
     const auto& value = stack_[next_++];
     bool given = value.isBool() ? value.toBool() : value.isTensor() ? value.toTensor().defined() : !value.isNone();
-    TORCH_CHECK_NOT_IMPLEMENTED(!given, "attention with ", what, " is not supported on halstream's CUDA device");
+    TORCH_CHECK_NOT_IMPLEMENTED(
+        !given, "attention with ", what, " is not supported on halstream's CUDA device", kExplanation);
   }
 
  private:

@@ -8,6 +8,7 @@
 #include "sites.h"
 #include "streams.h"
 #include "task.h"
+#include "unsupported.h"
 
 #include "ATen/ops/quantize_per_channel.h"
 #include "ATen/ops/quantize_per_tensor.h"
@@ -161,7 +162,8 @@ at::Tensor& copy_(at::Tensor& destination, const at::Tensor& source, bool non_bl
   for (const auto* tensor : {static_cast<const at::Tensor*>(&destination), &source}) {
     TORCH_CHECK_NOT_IMPLEMENTED(
         tensor->layout() == c10::kStrided && (tensor->is_cuda() || tensor->is_cpu()), "aten::copy_ with a tensor of ",
-        tensor->device(), " and layout ", tensor->layout(), " is not supported on halstream's CUDA device");
+        tensor->device(), " and layout ", tensor->layout(), " is not supported on halstream's CUDA device",
+        kExplanation);
   }
   at::AutoDispatchBelowADInplaceOrView without_autograd;
   at::Tensor expanded = source;

@@ -2,6 +2,7 @@
 
 #include "layouts.h"
 #include "shapes.h"
+#include "unsupported.h"
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -59,7 +60,8 @@ void add_output(Metadata& metadata, const at::Tensor& tensor) {
     return;
   }
   TORCH_CHECK_NOT_IMPLEMENTED(
-      tensor.layout() == c10::kStrided, "a result of layout ", tensor.layout(), " is not supported");
+      tensor.layout() == c10::kStrided, "a result of layout ", tensor.layout(), " is not supported on halstream's CUDA device",
+      kExplanation);
   Metadata::Output output{{}, {}, tensor.scalar_type(), true, 0};
   output.sizes.append(tensor.sizes().begin(), tensor.sizes().end());
   output.strides.append(tensor.strides().begin(), tensor.strides().end());

@@ -1,5 +1,7 @@
 #include "layouts.h"
 
+#include "unsupported.h"
+
 #include "ATen/NestedTensorImpl.h"
 #include "ATen/SparseCsrTensorImpl.h"
 #include "ATen/SparseTensorImpl.h"
@@ -136,7 +138,7 @@ Parts parts_of(const at::Tensor& tensor) {
   }
   TORCH_CHECK_NOT_IMPLEMENTED(
       tensor.layout() == c10::kSparse, "a tensor of layout ", tensor.layout(),
-      " is not supported on halstream's CUDA device; use a dense tensor, or the CPU");
+      " is not supported on halstream's CUDA device; use a dense tensor, or the CPU", kExplanation);
   const auto* impl = impl_of<at::SparseTensorImpl>(tensor);
   return {impl->indices(), impl->values()};
 }

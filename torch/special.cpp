@@ -4,6 +4,7 @@
 #include "copies.h"
 #include "takeover.h"
 #include "tensors.h"
+#include "unsupported.h"
 
 #include "ATen/native/ResizeCommon.h"
 #include "ATen/native/TensorFactories.h"
@@ -30,7 +31,7 @@ DeviceIndex or_current(std::optional<c10::Device> device) {
 void check_options(std::optional<c10::Layout> layout, std::optional<bool> pin_memory) {
   TORCH_CHECK_NOT_IMPLEMENTED(
       !layout || *layout == c10::kStrided, "tensors of layout ", layout.value_or(c10::kStrided),
-      " are not supported on halstream's CUDA device");
+      " are not supported on halstream's CUDA device", kExplanation);
   TORCH_CHECK(!pin_memory.value_or(false), "Only dense CPU tensors can be pinned");
 }
 

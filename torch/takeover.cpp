@@ -111,7 +111,7 @@ class RefusingKernel final : public c10::OperatorKernel {
   void operator()(const c10::OperatorHandle&, c10::DispatchKeySet, Stack*) {
     TORCH_CHECK_NOT_IMPLEMENTED(
         false, refusal_.name, " is not supported on halstream's CUDA device: ", refusal_.reason, "; ",
-        refusal_.instead, "\nexplain: halstream explain unsupported-operator");
+        refusal_.instead, kExplanation);
   }
 
  private:

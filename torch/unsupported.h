@@ -14,6 +14,9 @@ struct Refusal {
   bool operator<(const Refusal& other) const { return name < other.name; }
 };
 
+// What a refusal ends with: the way to the page that explains it.
+inline constexpr const char* kExplanation = "\nexplain: halstream explain unsupported-operator";
+
 // The refusal that fits an operator which the CPU cannot run.
 Refusal refusal_of(const std::string& name);
 

@@ -108,6 +108,13 @@ def test_torch_tells_which_backends_take_tensors(torch: Any) -> None:
         assert [can(SDPAParams(q, q, q, given, 0.0, False, False)) for can in ask] == wanted
 
 
+def test_an_argument_without_a_counterpart_is_refused_by_name(torch: Any) -> None:
+    q = torch.ones(1, 6, 2, 8, device="cuda", dtype=torch.float16)
+    with pytest.raises(NotImplementedError, match="attention with return_debug_mask is not supported") as refused:
+        torch.ops.aten._flash_attention_forward(q, q, q, None, None, 6, 6, 0.0, False, True)
+    assert "\nexplain: halstream explain unsupported-operator" in str(refused.value)
+
+
 def test_the_backward_pass_drops_what_the_forward_pass_dropped(torch: Any) -> None:
     from torch.nn.attention import SDPBackend, sdpa_kernel
 

@@ -21,9 +21,9 @@ class _Named:
         try:
             return self._function(tensor)
         except NotImplementedError as refused:
-            raise NotImplementedError(
-                f"{refused}\n({self._name(tensor)} of {type(self._module).__name__})"
-            ) from refused
+            text, explanation, page = str(refused).partition("\nexplain: ")
+            refused.args = (f"{text}\n({self._name(tensor)} of {type(self._module).__name__}){explanation}{page}",)
+            raise
 
     def _name(self, tensor: Any) -> str:
         for kind, named in (
