@@ -21,6 +21,8 @@ type GraphExec struct {
 	autoFree bool
 	// now is what launches run, nil once it is closed.
 	now atomic.Pointer[version]
+	// ended calls ExecOptions.Ended after its last user: the executable, and each version of it. It is nil without that.
+	ended *keep
 }
 
 // ExecOptions are options of an executable. The zero value is the default.
@@ -28,6 +30,8 @@ type ExecOptions struct {
 	// AutoFree frees memory that the graph allocates, and that nothing has freed since the
 	// launch before, at the next launch, which else fails.
 	AutoFree bool
+	// Ended is called, on another thread, when the executable was closed and its launches have run.
+	Ended func()
 }
 
 // version is what the launches of an executable run until its next update.
@@ -233,6 +237,7 @@ func (x *GraphExec) tryBecome(t *Thread, op string, next func(before *version) (
 	if err != nil {
 		return err
 	}
+	x.keepEnded(v)
 	if err = v.differs(before); err == nil {
 		err = x.d.Update(v.nodes, func() bool { return x.now.CompareAndSwap(before, v) })
 	}
@@ -295,8 +300,18 @@ func (x *GraphExec) close() *version {
 	if v != nil {
 		x.d.Close()
 		x.disown()
+		if x.ended != nil {
+			x.ended.release()
+		}
 	}
 	return v
+}
+
+// keepEnded lets a version, and so each of its launches, be before what ExecOptions.Ended is called after.
+func (x *GraphExec) keepEnded(v *version) {
+	if x.ended != nil {
+		v.keep.addKeep(x.ended)
+	}
 }
 
 // Closed reports whether Close was called.

@@ -713,6 +713,11 @@ func (g *Graph) InstantiateWith(t *Thread, o ExecOptions) (*GraphExec, error) {
 		x.disown()
 		return nil, err
 	}
+	if o.Ended != nil {
+		x.ended = newKeep(g.rt)
+		x.ended.add(o.Ended)
+		x.keepEnded(v)
+	}
 	x.now.Store(v)
 	x.notify(t, OpInstantiate, g, v)
 	return x, nil

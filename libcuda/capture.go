@@ -38,6 +38,7 @@ var captureFunctions = []function{
 		switch {
 		case err != nil && asked != nil:
 			remove(asked.handle)
+			asked.objects.release()
 		case err != nil:
 		case asked != nil:
 			asked.Graph = made

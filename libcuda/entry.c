@@ -1,6 +1,7 @@
 /* The one way into the functions of the CUDA driver, and the functions of the program that streams call. */
 #include "entry.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -79,6 +80,29 @@ void hs_cuda_destroy(uintptr_t function, uintptr_t argument)
     inside++;
     ((void (*)(void *))function)((void *)argument);
     inside--;
+}
+
+static void *destroying(void *pair)
+{
+    uintptr_t function = ((uintptr_t *)pair)[0], argument = ((uintptr_t *)pair)[1];
+    free(pair);
+    hs_cuda_destroy(function, argument);
+    return NULL;
+}
+
+void hs_cuda_destroy_apart(uintptr_t function, uintptr_t argument)
+{
+    pthread_t thread;
+    uintptr_t *pair = malloc(2 * sizeof *pair);
+    if (pair != NULL) {
+        pair[0] = function, pair[1] = argument;
+        if (pthread_create(&thread, NULL, destroying, pair) == 0) {
+            pthread_detach(thread);
+            return;
+        }
+        free(pair);
+    }
+    hs_cuda_destroy(function, argument);
 }
 
 size_t hs_cuda_shared_of(uintptr_t function, int block) { return ((size_t (*)(int))function)(block); }

@@ -36,7 +36,7 @@ type function struct {
 // functions is the table of all.
 var functions = slices.Concat(processFunctions, deviceFunctions, contextFunctions, streamFunctions, eventFunctions,
 	hostFunctions, memoryFunctions, poolFunctions, copyFunctions, fillFunctions, valueFunctions, moduleFunctions,
-	linkFunctions, kernelFunctions, launchFunctions, captureFunctions, graphFunctions, nodeFunctions, refusedFunctions)
+	linkFunctions, kernelFunctions, launchFunctions, captureFunctions, graphFunctions, nodeFunctions, userObjectFunctions, refusedFunctions)
 
 // exported is a function under one of its names.
 type exported struct {

@@ -17,9 +17,9 @@ type graph struct {
 	handle uintptr
 	child  bool // of a node, with which it ends
 
-	mu    sync.Mutex
-	nodes map[*hal.Node]*node
-	keeps []*userObject
+	mu      sync.Mutex
+	nodes   map[*hal.Node]*node
+	objects references
 }
 
 func newGraph(made *hal.Graph, x *context) *graph {
@@ -72,14 +72,12 @@ func (g *graph) close(c *caller) error {
 		}
 		remove(n.handle)
 	}
-	keeps := g.keeps
-	g.nodes, g.keeps = nil, nil
+	objects := g.objects
+	g.nodes, g.objects = nil, nil
 	g.mu.Unlock()
 	remove(g.handle)
 	err := g.Close(c.t)
-	for _, object := range keeps {
-		object.release(1)
-	}
+	objects.release()
 	return err
 }
 
@@ -89,7 +87,8 @@ type executable struct {
 	x      *context
 	handle uintptr
 	flags  uint64
-	keeps  []*userObject
+	// objects are kept for it until its launches have run.
+	objects references
 }
 
 func executableOf(handle uintptr) (*executable, error) {
@@ -107,37 +106,6 @@ func onExecutable(f func(c *caller, x *executable, a *args) error) func(c *calle
 	}
 }
 
-// userObject is something of the program that graphs keep, with a count of who does.
-type userObject struct {
-	handle            uintptr
-	function, address uintptr
-
-	mu   sync.Mutex
-	uses int
-}
-
-func (o *userObject) retain(count int) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.uses += count
-}
-
-// release counts users less; after the last one the program's destructor is called.
-func (o *userObject) release(count int) {
-	o.mu.Lock()
-	o.uses -= count
-	last := o.uses <= 0
-	o.mu.Unlock()
-	if last {
-		remove(o.handle)
-		C.hs_cuda_destroy(C.uintptr_t(o.function), C.uintptr_t(o.address))
-	}
-}
-
-func userObjectOf(handle uintptr) (*userObject, error) {
-	return find[*userObject](handle, invalidValue, "user object")
-}
-
 // Flags of an executable.
 const (
 	autoFree        = 1
@@ -145,7 +113,6 @@ const (
 	deviceLaunch    = 4
 	nodePriority    = 8
 	executableFlags = autoFree | uploadFirst | nodePriority
-	moveReferences  = 1
 )
 
 // instantiateParameters is CUDA_GRAPH_INSTANTIATE_PARAMS.
@@ -163,14 +130,16 @@ func (c *caller) instantiate(g *graph, flags uint64) (*executable, error) {
 		}
 		return nil, refuse(invalidValue, "an executable graph has no flags %#x", flags)
 	}
-	made, err := g.InstantiateWith(c.t, hal.ExecOptions{AutoFree: flags&autoFree != 0})
+	options, objects := hal.ExecOptions{AutoFree: flags&autoFree != 0}, g.retained()
+	if len(objects) > 0 {
+		options.Ended = objects.releaseApart
+	}
+	made, err := g.InstantiateWith(c.t, options)
 	if err != nil {
+		objects.release()
 		return nil, err
 	}
-	x := &executable{GraphExec: made, x: g.x, flags: flags, keeps: append([]*userObject{}, g.keeps...)}
-	for _, object := range x.keeps {
-		object.retain(1)
-	}
+	x := &executable{GraphExec: made, x: g.x, flags: flags, objects: objects}
 	x.handle = add(x)
 	return x, nil
 }
@@ -208,10 +177,7 @@ var graphFunctions = []function{
 			return err
 		}
 		clone := newGraph(made, g.x)
-		clone.keeps = append([]*userObject{}, g.keeps...)
-		for _, object := range clone.keeps {
-			object.retain(1)
-		}
+		clone.objects = g.retained()
 		copied := made.Nodes()
 		for i, n := range g.Nodes() {
 			clone.node(copied[i]).takes(g.node(n))
@@ -259,11 +225,7 @@ var graphFunctions = []function{
 	})},
 	{name: "cuGraphExecDestroy", version: 10000, call: onExecutable(func(c *caller, x *executable, _ *args) error {
 		remove(x.handle)
-		err := x.Close(c.t)
-		for _, object := range x.keeps {
-			object.release(1)
-		}
-		return err
+		return x.Close(c.t)
 	})},
 	{name: "cuGraphExecGetFlags", version: 12000, call: onExecutable(func(_ *caller, x *executable, a *args) error {
 		put(a, 1, x.flags)
@@ -274,7 +236,13 @@ var graphFunctions = []function{
 		if err != nil {
 			return err
 		}
-		return x.Launch(c.t, s.Stream)
+		if err := x.Launch(c.t, s.Stream); err != nil {
+			return err
+		}
+		if capture := s.CaptureID(); capture != 0 { // the executable's graph is a node now
+			graphOfCapture(capture, s.x).retainAll(x.objects)
+		}
+		return nil
 	})},
 	{name: "cuGraphUpload", version: 11010, twin: ptsz, call: onExecutable(func(c *caller, x *executable, a *args) error {
 		s, err := c.stream(a.handle(1))
@@ -306,71 +274,6 @@ var graphFunctions = []function{
 	{name: "cuGraphGetId", version: 13010, call: onGraph(0, func(_ *caller, g *graph, a *args) error {
 		put(a, 1, uint32(g.handle>>4))
 		return a.need(1)
-	})},
-	{name: "cuUserObjectCreate", version: 11030, call: func(_ *caller, a *args) error {
-		if err := a.need(0, 2); err != nil {
-			return err
-		}
-		if a.u32(3) == 0 || a.u32(4) != 1 {
-			return refuse(invalidValue, "an object has 1 user or more, and the flag 1")
-		}
-		o := &userObject{function: a.handle(2), address: a.handle(1), uses: int(a.u32(3))}
-		o.handle = add(o)
-		put(a, 0, o.handle)
-		return nil
-	}},
-	{name: "cuUserObjectRetain", version: 11030, call: func(_ *caller, a *args) error {
-		o, err := userObjectOf(a.handle(0))
-		if err == nil {
-			o.retain(a.int(1))
-		}
-		return err
-	}},
-	{name: "cuUserObjectRelease", version: 11030, call: func(_ *caller, a *args) error {
-		o, err := userObjectOf(a.handle(0))
-		if err == nil {
-			o.release(a.int(1))
-		}
-		return err
-	}},
-	{name: "cuGraphRetainUserObject", version: 11030, call: func(_ *caller, a *args) error {
-		g, err := find[*graph](a.handle(0), invalidValue, "graph")
-		if err != nil {
-			return err
-		}
-		o, err := userObjectOf(a.handle(1))
-		if err != nil {
-			return err
-		}
-		if a.u32(3)&moveReferences == 0 {
-			o.retain(a.int(2))
-		}
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		for range a.int(2) {
-			g.keeps = append(g.keeps, o)
-		}
-		return nil
-	}},
-	{name: "cuGraphReleaseUserObject", version: 11030, call: onGraph(0, func(_ *caller, g *graph, a *args) error {
-		o, err := userObjectOf(a.handle(1))
-		if err != nil {
-			return err
-		}
-		left := a.int(2)
-		g.mu.Lock()
-		kept := g.keeps[:0:0]
-		for _, one := range g.keeps {
-			if one == o && left > 0 {
-				left--
-				continue
-			}
-			kept = append(kept, one)
-		}
-		g.keeps = kept
-		g.mu.Unlock()
-		o.release(a.int(2) - left)
-		return nil
 	})},
 	{name: "cuDeviceGraphMemTrim", version: 11040, call: onDevice(0, func(d *hal.Device, _ *args) error {
 		d.TrimPool(0)

@@ -371,6 +371,7 @@ func (c *caller) addChild(g *graph, a *args, count int, handle uintptr) error {
 	}
 	made, err := g.AddChild(c.t, before, child.Graph)
 	if err == nil {
+		g.retainAll(child.copyOfObjects())
 		put(a, 0, g.node(made).handle)
 	}
 	return err

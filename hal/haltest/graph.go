@@ -99,6 +99,25 @@ var graphCases = []testCase{
 		require.Equal(k, 1, runs.get())
 		k.Eventually(func() bool { return !k.served.has(token) }, "the function is never released")
 	}},
+	{"G6_who_waits_for_the_end_of_an_executable_is_called_once_after_its_launches", FourQueues | Graphs | Gates, func(k *Kit) {
+		s := k.Stream(ordinary)
+		k.Capture(s)
+		require.NoError(k, s.Nop(k.Me))
+		g := k.EndCapture(s)
+		var ended counter
+		x, err := g.InstantiateWith(k.Me, hal.ExecOptions{Ended: ended.add})
+		require.NoError(k, err)
+		gate, err := s.Gate(k.Me)
+		require.NoError(k, err)
+		k.Launch(x, s)
+		require.NoError(k, x.Update(k.Me, g), "later launches are not those that were enqueued")
+		require.NoError(k, x.Close(k.Me))
+		require.Zero(k, ended.get(), "the launch in flight is before it")
+		gate.Open()
+		k.Sync(s)
+		k.Eventually(func() bool { return ended.get() > 0 }, "nobody is told")
+		require.Equal(k, 1, ended.get())
+	}},
 	{"G6_functions_of_graphs_that_were_collected_are_dropped_by_who_collects_the_last_user", FourQueues | Graphs | Gates, func(k *Kit) {
 		s := k.Stream(ordinary)
 		capture := func() (g *hal.Graph, tokens []uint64) {

@@ -1,5 +1,8 @@
 /* The edges of the functions, where little is asked for or much goes wrong: the argument says which. */
+#define _POSIX_C_SOURCE 200809L
 #include <pthread.h>
+#include <semaphore.h>
+#include <time.h>
 
 #include "driver.h"
 
@@ -8,6 +11,11 @@ CUresult cuMemcpyBatchAsync(CUdeviceptr *, CUdeviceptr *, size_t *, size_t, void
 CUresult cuLibraryLoadData(void **, const void *, int *, void **, unsigned, int *, void **, unsigned), cuLibraryUnload(void *);
 CUresult cuLibraryGetKernel(void **, void *, const char *), cuLibraryGetModule(CUmodule *, void *);
 CUresult cuGraphAddMemAllocNode(CUgraphNode *, CUgraph, const CUgraphNode *, size_t, void *);
+
+CUresult cuUserObjectCreate(void **, void *, CUhostFn, unsigned, unsigned), cuUserObjectRetain(void *, unsigned);
+CUresult cuUserObjectRelease(void *, unsigned), cuGraphRetainUserObject(CUgraph, void *, unsigned, unsigned);
+CUresult cuGraphReleaseUserObject(CUgraph, void *, unsigned), cuGraphClone(CUgraph *, CUgraph);
+CUresult cuGraphAddChildGraphNode(CUgraphNode *, CUgraph, const CUgraphNode *, size_t, CUgraph);
 
 /* Each thread gives back what it was given, whose address another one gets at once. */
 static void *frees(void *context)
@@ -187,6 +195,61 @@ static void libraries(void)
     OK(cuLinkDestroy(linker));
 }
 
+static void destroyed(void *times) { sem_post(times); }
+
+/* What graphs keep of the program is destroyed once, after the launches of executables that are destroyed. */
+static void objects(void)
+{
+    CUgraph graph, clone, parent, captured;
+    CUgraphNode node;
+    CUgraphExec executable;
+    CUstream s;
+    CUdeviceptr p;
+    void *object;
+    sem_t times;
+    int left;
+    struct timespec late;
+    CUstream other;
+    sem_init(&times, 0, 0);
+    OK(cuStreamCreate(&s, 1));
+    OK(cuStreamCreate(&other, 1));
+    OK(cuMemAlloc_v2(&p, 8));
+    OK(cuMemsetD32_v2(p, 0, 2));
+    FAILS(1, cuUserObjectCreate(&object, &times, destroyed, 0, 1));
+    FAILS(1, cuUserObjectCreate(&object, &times, destroyed, 1, 0));
+    OK(cuUserObjectCreate(&object, &times, destroyed, 2, 1));
+    FAILS(1, cuUserObjectRelease(object, 3));
+    OK(cuUserObjectRetain(object, 1));
+    OK(cuGraphCreate(&graph, 0));
+    FAILS(1, cuGraphRetainUserObject(graph, object, 0, 0));
+    FAILS(1, cuGraphRetainUserObject(graph, object, 1, 2));
+    OK(cuGraphRetainUserObject(graph, object, 3, 1)); /* those of the program are the graph's */
+    OK(cuGraphReleaseUserObject(graph, object, 2));
+    FAILS(1, cuGraphReleaseUserObject(graph, object, 2));
+    OK(cuGraphClone(&clone, graph));
+    OK(cuGraphCreate(&parent, 0));
+    OK(cuGraphAddChildGraphNode(&node, parent, NULL, 0, graph));
+    OK(cuGraphInstantiateWithFlags(&executable, graph, 0));
+    OK(cuStreamBeginCapture_v2(s, 0));
+    OK(cuGraphLaunch(executable, s));
+    OK(cuStreamEndCapture(s, &captured));
+    OK(cuStreamWaitValue64_v2(s, p, 1, 1));
+    OK(cuGraphLaunch(executable, s));
+    OK(cuGraphExecDestroy(executable));
+    OK(cuGraphDestroy(graph));
+    OK(cuGraphDestroy(clone));
+    OK(cuGraphDestroy(parent));
+    OK(cuGraphDestroy(captured));
+    IS(sem_trywait(&times) != 0); /* the launch has not begun */
+    OK(cuStreamWriteValue64_v2(other, p, 1, 0));
+    clock_gettime(CLOCK_REALTIME, &late);
+    late.tv_sec += 20;
+    IS(sem_timedwait(&times, &late) == 0);
+    OK(cuStreamSynchronize(s));
+    IS(sem_getvalue(&times, &left) == 0 && left == 0);
+    FAILS(1, cuUserObjectRetain(object, 1));
+}
+
 /* What waits for work that can never end, beside the calls that only wait. */
 static void stuck(void)
 {
@@ -209,7 +272,7 @@ int main(int argc, char **argv)
         const char *name;
         void (*check)(void);
     } edges[] = {{"threads", threads}, {"resets", resets}, {"batches", batches}, {"sizes", sizes},
-                 {"libraries", libraries}, {"stuck", stuck}};
+                 {"libraries", libraries}, {"objects", objects}, {"stuck", stuck}};
     for (size_t i = 0; i < sizeof edges / sizeof *edges; i++)
         if (argc == 2 && strcmp(argv[1], edges[i].name) == 0) {
             begin();
