@@ -16,8 +16,14 @@ import (
 	"sync/atomic"
 )
 
-// Parker is a place where one thread at a time sleeps until another unparks it.
-type Parker struct{ c *C.hs_parker }
+// Parker is a place where one thread at a time sleeps until another unparks it. What a
+// thread does before Unpark happens before what follows the Park that takes its permit.
+type Parker struct {
+	c *C.hs_parker
+	// given is how many permits there were. It orders the two threads for Go as well, whose race detector
+	// does not see what C and the kernel do.
+	given atomic.Uint32
+}
 
 var (
 	mu   sync.Mutex
@@ -45,7 +51,7 @@ func Get() *Parker {
 	}
 	made++
 	mu.Unlock()
-	return &Parker{C.hs_park_new()}
+	return &Parker{c: C.hs_park_new()}
 }
 
 // Put returns a parker for use by later calls of Get. No Unpark of it may be in
@@ -72,15 +78,16 @@ func EndOnSignal(on bool) (ended bool) {
 // limit), or a signal ends it as EndOnSignal says, and reports whether it took a
 // permit. It spins for spin nanoseconds before it sleeps.
 func (p *Parker) Park(limit, spin int64) bool {
-	if atomic.CompareAndSwapInt32((*int32)(&p.c.state), 1, 0) {
-		return true
-	}
-	return C.hs_park_wait(p.c, C.int64_t(limit), C.int64_t(spin)) == 1
+	taken := atomic.CompareAndSwapInt32((*int32)(&p.c.state), 1, 0) ||
+		C.hs_park_wait(p.c, C.int64_t(limit), C.int64_t(spin)) == 1
+	p.given.Load()
+	return taken
 }
 
 // Unpark gives the permit; a second one before it is taken is the same permit.
 // A thread that still spins is reached without a system call.
 func (p *Parker) Unpark() {
+	p.given.Add(1)
 	if atomic.SwapInt32((*int32)(&p.c.state), 1) == -1 {
 		C.hs_park_signal(p.c)
 	}

@@ -13,8 +13,6 @@ import (
 	"halstream/hal/park"
 )
 
-const limit = 20 * time.Second
-
 // signaled parks on a thread that gets one signal after the other, and returns
 // what Park answers. After many signals it calls last.
 func signaled(t *testing.T, p *park.Parker, limitNS int64, on bool, last func()) (got, ended bool) {
