@@ -46,12 +46,29 @@ typedef struct {
 	uint8_t direct, dense;
 } Selection;
 
-/* What the shared-memory check knows of a 4-byte word. A record is epoch * MAX_LANES + lane, in the current block. */
+/* What the lanes of a block access of shared memory by one instruction, if they follow each other: words without gaps, each
+ * of one warp. Most instructions do so again and again, and by the offsets of a few registers. */
 typedef struct {
-	uint32_t writer, reader; /* 0: none; the reader that came last, or of several warps */
-	int32_t writer_pc, reader_pc;
-} ShadowWord;
-enum { SHADOW_SEVERAL = 1023 };
+	const uint32_t *of;        /* the register, null for another list of offsets; null offsets: nothing is known */
+	int32_t lane0, count, size;
+	int32_t pieces;            /* -1: some offsets are not those of words */
+	uint32_t offset[MAX_LANES];
+	struct {
+		int32_t lane;
+		uint32_t first, count; /* words */
+	} piece[MAX_LANES];
+} Footprint;
+enum { FOOTPRINTS = 16 };
+
+/* What the shared-memory check knows of each 4-byte word: the records of a lane that wrote it and of one that read it, and
+ * their instructions. The reader is the first one since the last barrier, with a bit that says whether another warp has read
+ * it, too. */
+typedef struct {
+	uint32_t *writer, *reader;
+	int32_t *writer_pc, *reader_pc;
+	Footprint *footprints;
+	int32_t next; /* of footprints, which are replaced in turns */
+} Shadow;
 
 struct Bitmap {
 	uint64_t **bits;      /* one bit a byte, by range of the launch's memory */
@@ -94,7 +111,7 @@ struct Context {
 	int64_t steps, counted, lane_steps;
 	int64_t rotation;      /* > 0: the group that runs is not the lowest; instructions left to it */
 	int stopped;           /* a fault, or told to stop */
-	ShadowWord *shadow;
+	Shadow shadow;
 	uint32_t epoch;
 	Bitmap *reads, *writes, *inputs; /* of the worker */
 };
@@ -117,6 +134,8 @@ void ptx_store(Context *x, const Insn *in, Frame *f, Selection s);
 void ptx_atomic(Context *x, const Insn *in, Frame *f, Selection s);
 void ptx_copy_async(Context *x, const Insn *in, Frame *f, Selection s);
 /* The host address of one lane's access, or null after a fault. */
+/* The check of shared memory for bytes inside it, where it is wanted. */
+void ptx_shared_access(Context *x, const Insn *in, int lane, uint64_t address, int size, int access);
 uint8_t *ptx_pointer(Context *x, const Insn *in, Frame *f, int space, uint64_t address, int size, int align, int lane,
                      int access);
 int ptx_is_space(Context *x, uint64_t address, int space);

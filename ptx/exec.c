@@ -29,6 +29,25 @@ static void free_frame(Frame *f) {
 	free(f);
 }
 
+static size_t shadow_words_of(const Launch *l) { return (size_t)l->shared / 4 + 16; }
+
+static int shadow_new(Context *x, size_t words) {
+	Shadow *s = &x->shadow;
+	s->writer = calloc(words, 4 * sizeof *s->writer);
+	s->footprints = calloc(FOOTPRINTS, sizeof *s->footprints);
+	if (!s->writer || !s->footprints) return 0;
+	s->reader = s->writer + words;
+	s->writer_pc = (int32_t *)(s->reader + words);
+	s->reader_pc = s->writer_pc + words;
+	return 1;
+}
+
+static void shadow_free(Context *x) {
+	free(x->shadow.writer);
+	free(x->shadow.footprints);
+	x->shadow = (Shadow){0};
+}
+
 static void context_free(Context *x) {
 	if (!x) return;
 	for (int i = 0; i < x->group_count; i++) free(x->groups[i]->mask), free(x->groups[i]);
@@ -45,7 +64,7 @@ static void context_free(Context *x) {
 	free(x->address);
 	free(x->lane_list);
 	free(x->guard_mask);
-	free(x->shadow);
+	shadow_free(x);
 	free(x->rows);
 	free(x->matrices);
 	free(x);
@@ -97,9 +116,8 @@ static Context *context_take(Launch *l) {
 		}
 	}
 	if (l->flags & FLAG_SHARED) {
-		free(x->shadow);
-		x->shadow = calloc((size_t)l->shared / 4 + 16, sizeof *x->shadow);
-		if (!x->shadow) {
+		shadow_free(x);
+		if (!shadow_new(x, shadow_words_of(l))) {
 			context_free(x);
 			return NULL;
 		}
@@ -443,11 +461,11 @@ static void look_again(Context *x, int warp);
 
 /* What was accessed before a barrier cannot race with what comes behind it. */
 static void next_epoch(Context *x) {
-	if (++x->epoch < 1u << 22) return; /* a record has 22 bits for it */
+	if (++x->epoch < SHADOW_EPOCHS) return;
 	x->epoch = 1;
-	for (int i = 0; x->shadow && i < x->shared_size / 4 + 16; i++) {
-		x->shadow[i].writer = x->shadow[i].writer != 0; /* epoch 0: written, and no race any more */
-		x->shadow[i].reader = 0;
+	for (size_t i = 0; x->shadow.writer && i < shadow_words_of(x->launch); i++) {
+		x->shadow.writer[i] = x->shadow.writer[i] != 0; /* epoch 0: written, and no race any more */
+		x->shadow.reader[i] = 0;
 	}
 }
 
@@ -1105,7 +1123,7 @@ static int start(Context *x, int64_t block) {
 	x->check_at = LOOK_AROUND;
 	x->stamp = 0;
 	x->epoch = 1;
-	if (l->flags & FLAG_SHARED) memset(x->shadow, 0, ((size_t)l->shared / 4 + 16) * sizeof *x->shadow);
+	if (l->flags & FLAG_SHARED) memset(x->shadow.writer, 0, 2 * shadow_words_of(l) * sizeof *x->shadow.writer);
 	if (l->shared) memset(x->shared, 0, (size_t)l->shared);
 	if (!x->root) {
 		x->root = frame_new(x, 0);

@@ -410,6 +410,16 @@ TARGET static void CAT(multiply_, ISA)(f32 *c, const f32 *a, const f32 *b, int r
 }
 
 /* The greatest of n offsets, and all of them or-ed. */
+TARGET static int CAT(shadow_read_, ISA)(const u32 *writer, u32 *reader, int32_t *reader_pc, int n, u32 now, int32_t pc) {
+	return shadow_read(writer, reader, reader_pc, n, now, pc);
+}
+
+TARGET static int CAT(shadow_used_, ISA)(const u32 *writer, const u32 *reader, int n, u32 now) {
+	u32 used = 0;
+	for (int i = 0; i < n; i++) used |= (u32)shadow_meets(writer[i], now) | (u32)shadow_meets(reader[i], now);
+	return used != 0;
+}
+
 TARGET static u32 CAT(reach_, ISA)(const u32 *base, int n, u32 *bits) {
 	u32 most = 0, any = 0;
 	base = __builtin_assume_aligned(base, 32);
@@ -490,5 +500,6 @@ const LaneTable CAT(ptx_lanes_, ISA) = {
 	},
 	CAT(addresses_, ISA), CAT(blend_, ISA), CAT(masked_, ISA), CAT(multiply_, ISA),
 	CAT(reach_, ISA), CAT(gather_, ISA), CAT(gather4_, ISA), CAT(split_, ISA), CAT(join_, ISA),
+	CAT(shadow_read_, ISA), CAT(shadow_used_, ISA),
 	CAT(widen_f16_, ISA), CAT(widen_bf16_, ISA), CAT(narrow_f16_, ISA),
 };

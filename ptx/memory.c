@@ -203,67 +203,156 @@ static int check_global(Context *x, const Insn *in, Access *a, int size, int acc
 
 /* Reports at most one finding for each pair of instructions; `other` is a record of the shadow. */
 static void shadow_report(Context *x, const Insn *in, int kind, int access, int lane, uint32_t other, int other_pc, uint64_t address) {
-	int other_lane = other % MAX_LANES;
-	ptx_finding(x, kind, access, (int)(in - x->program->code), lane, other_pc, other_lane == SHADOW_SEVERAL ? -1 : other_lane, address);
+	int other_lane = other & SHADOW_SEVERAL ? -1 : (int)(other % MAX_LANES);
+	ptx_finding(x, kind, access, (int)(in - x->program->code), lane, other_pc, other_lane, address);
 }
 
-static inline int meets(uint32_t record, uint32_t epoch, int lane) {
-	return record / MAX_LANES == epoch && (record % MAX_LANES) / 32 != (uint32_t)lane / 32;
-}
+static inline uint32_t shadow_record(const Context *x, int lane) { return x->epoch * SHADOW_EPOCH + (uint32_t)lane; }
 
 /* The words [address, address + size) of shared memory are read or written by a lane. `used` says which of the
  * elements of `element` bytes somebody uses; atomics race with nothing but plain accesses, which others report. Accesses to
  * parts of a word are compared with nothing, as they may be to different bytes of it; neither are lanes that write a word by
  * one instruction, since those that hold copies of one value do so. */
 static void shadow_words(Context *x, const Insn *in, int lane, uint64_t address, int size, int access, const uint8_t *used, int element) {
-	uint32_t now = x->epoch * MAX_LANES + (uint32_t)lane;
+	Shadow *s = &x->shadow;
+	uint32_t now = shadow_record(x, lane);
 	int pc = (int)(in - x->program->code), atomic = access == ACCESS_BOTH;
 	for (uint64_t w = address / 4; w <= (address + (uint64_t)size - 1) / 4; w++) {
-		ShadowWord *s = &x->shadow[w];
 		int whole = address <= w * 4 && address + (uint64_t)size >= w * 4 + 4;
 		if (access & ACCESS_READ) {
 			int k = used ? (int)((w * 4 > address ? w * 4 - address : 0) / (uint64_t)element) : 0;
 			if (used && !used[k]) continue;
-			if (UNLIKELY(s->writer == 0)) {
+			if (UNLIKELY(s->writer[w] == 0)) {
 				shadow_report(x, in, FIND_UNINITIALIZED, access, lane, 0, -1, address);
-				s->writer = (uint32_t)lane; /* epoch 0: once is enough */
-				if (!s->writer) s->writer = 1;
-			} else if (UNLIKELY(meets(s->writer, x->epoch, lane)) && !atomic && whole) {
-				shadow_report(x, in, FIND_RACE_READ, access, lane, s->writer, s->writer_pc, address);
+				s->writer[w] = 1; /* epoch 0: once is enough */
+			} else if (UNLIKELY(shadow_meets(s->writer[w], now)) && !atomic && whole) {
+				shadow_report(x, in, FIND_RACE_READ, access, lane, s->writer[w], s->writer_pc[w], address);
 			}
-			if (!atomic && whole) {
-				s->reader = s->reader / MAX_LANES == x->epoch && s->reader != now && meets(s->reader, x->epoch, lane) ? s->reader : now;
-				s->reader_pc = pc;
-			}
+			if (!atomic && whole) shadow_read(s->writer + w, s->reader + w, s->reader_pc + w, 1, now, pc);
 		}
 		if (access & ACCESS_WRITE && !whole) {
-			s->writer = 1; /* epoch 0 */
+			s->writer[w] = 1; /* epoch 0 */
 		} else if (access & ACCESS_WRITE && !atomic) {
-			if (UNLIKELY(meets(s->writer, x->epoch, lane)) && s->writer_pc != pc) {
-				shadow_report(x, in, FIND_RACE_WRITE, access, lane, s->writer, s->writer_pc, address);
-			} else if (UNLIKELY(meets(s->reader, x->epoch, lane))) {
-				shadow_report(x, in, FIND_RACE_OVERWRITE, access, lane, s->reader, s->reader_pc, address);
+			if (UNLIKELY(shadow_meets(s->writer[w], now)) && s->writer_pc[w] != pc) {
+				shadow_report(x, in, FIND_RACE_WRITE, access, lane, s->writer[w], s->writer_pc[w], address);
+			} else if (UNLIKELY(shadow_meets(s->reader[w], now))) {
+				shadow_report(x, in, FIND_RACE_OVERWRITE, access, lane, s->reader[w], s->reader_pc[w], address);
 			}
-			s->writer = now;
-			s->writer_pc = pc;
+			s->writer[w] = now;
+			s->writer_pc[w] = pc;
 		}
-		if (atomic && s->writer == 0) s->writer = 1;
+		if (atomic && s->writer[w] == 0) s->writer[w] = 1;
 	}
 }
 
-/* The same for a read that there is nothing to say about; returns whether it is one. */
-static inline int shadow_read(Context *x, int lane, uint64_t address, int size, const Insn *in) {
-	uint32_t epoch = x->epoch, now = epoch * MAX_LANES + (uint32_t)lane;
-	for (uint64_t w = address / 4; w <= (address + (uint64_t)size - 1) / 4; w++) {
-		ShadowWord *s = &x->shadow[w];
-		if (s->writer != 0 && size < 4) continue;
-		if (s->writer == 0 || meets(s->writer, epoch, lane)) return 0;
-		if (meets(s->reader, epoch, lane)) continue; /* it tells a later write as much */
-		s->reader = now;
-		s->reader_pc = (int)(in - x->program->code);
+static inline int same_four(const uint32_t *p) {
+	uint64_t first, second;
+	memcpy(&first, p, 8);
+	memcpy(&second, p + 2, 8);
+	return first == second && first >> 32 == (uint32_t)first;
+}
+
+/* Notes that a lane uses n words; returns 0 where there may be something to say about it, which is not noted then. */
+static inline int shadow_note(Context *x, const Insn *in, int lane, uint64_t word, int n, int access) {
+	Shadow *s = &x->shadow;
+	uint32_t now = shadow_record(x, lane);
+	int pc = (int)(in - x->program->code);
+	if (access == ACCESS_READ && n == 4 && same_four(s->writer + word) && same_four(s->reader + word)) {
+		uint32_t writer = s->writer[word], differs = s->reader[word] ^ now, reader = s->reader[word] | SHADOW_SEVERAL;
+		if (writer == 0 || shadow_meets(writer, now)) return 0;
+		if (differs < 32) return 1;
+		if (differs >= SHADOW_EPOCH) {
+			reader = now;
+			for (int i = 0; i < 4; i++) s->reader_pc[word + (uint64_t)i] = pc;
+		}
+		for (int i = 0; i < 4; i++) s->reader[word + (uint64_t)i] = reader;
+		return 1;
 	}
+	if (access == ACCESS_READ) return !x->table->shadow_read(s->writer + word, s->reader + word, s->reader_pc + word, n, now, pc);
+	for (int i = 0; i < n; i++) s->writer[word + (uint64_t)i] = now, s->writer_pc[word + (uint64_t)i] = pc;
 	return 1;
 }
+
+static int used_by_others(Context *x, int lane, uint64_t word, int n) {
+	const uint32_t *writer = x->shadow.writer + word, *reader = x->shadow.reader + word, now = shadow_record(x, lane);
+	if (n == 4 && same_four(writer) && same_four(reader)) return shadow_meets(*writer, now) | shadow_meets(*reader, now);
+	return x->table->shadow_used(writer, reader, n, now);
+}
+
+/* After how many lanes their offsets come again, at most all. */
+static int period(const uint32_t *offset, int count) {
+	for (int p = 1; p < count; p *= 2) {
+		if (memcmp(offset, offset + p, (size_t)(count - p) * sizeof *offset) == 0) return p;
+	}
+	return count;
+}
+
+/* Finds what lanes access by their offsets, which is known if they did so lately. */
+static const Footprint *footprint(Context *x, const uint32_t *of, int lane0, const uint32_t *offset, int count, int size) {
+	Shadow *s = &x->shadow;
+	for (int i = 0; i < FOOTPRINTS; i++) {
+		const Footprint *known = &s->footprints[i];
+		if (known->of == of && known->size == size && known->count == count && known->lane0 == lane0 &&
+		    memcmp(known->offset, offset, (size_t)count * sizeof *offset) == 0) {
+			return known;
+		}
+	}
+	Footprint *p = &s->footprints[s->next++ % FOOTPRINTS];
+	p->of = of, p->lane0 = lane0, p->count = count, p->size = size, p->pieces = 0;
+	memcpy(p->offset, offset, (size_t)count * sizeof *offset);
+	for (int i = 0, end; i < count; i = end) {
+		end = i + 32 - (lane0 + i) % 32; /* of the warp */
+		if (end > count) end = count;
+		for (int k = i, once = i + period(offset + i, end - i); k < once; k++) {
+			if (offset[k] % 4) {
+				p->pieces = -1;
+				return p;
+			}
+			if (k > i && offset[k] == offset[k - 1]) continue;
+			if (k == i || offset[k] != offset[k - 1] + (uint32_t)size) {
+				p->piece[p->pieces].lane = lane0 + k, p->piece[p->pieces].first = offset[k] / 4, p->piece[p->pieces++].count = 0;
+			}
+			p->piece[p->pieces - 1].count += (uint32_t)size / 4;
+		}
+	}
+	return p;
+}
+
+/* Looks at the pieces of a footprint at once; returns 0 where lanes are to be looked at one by one. */
+static int shadow_pieces(Context *x, const Insn *in, const Footprint *p, uint32_t add, int access) {
+	if (p->pieces < 0 || add % 4) return 0;
+	for (int i = 0; access == ACCESS_WRITE && i < p->pieces; i++) {
+		if (used_by_others(x, p->piece[i].lane, p->piece[i].first + add / 4, (int)p->piece[i].count)) return 0;
+	}
+	int plain = 1;
+	for (int i = 0; i < p->pieces; i++) {
+		plain &= shadow_note(x, in, p->piece[i].lane, p->piece[i].first + add / 4, (int)p->piece[i].count, access);
+	}
+	return plain;
+}
+
+/* An access by lanes, which follow lane0 where `lanes` is null, each at its offset plus `add`. The offsets may be in a register. */
+static void shadow_lanes(Context *x, const Insn *in, const uint32_t *of, const int32_t *lanes, int lane0, const uint32_t *offset,
+                         uint32_t add, int count, int size, int access, const uint8_t *used, int element) {
+	int whole = used != NULL; /* every element is used */
+	for (int k = 0; whole && k < size / element; k++) whole = used[k];
+	if (whole) used = NULL;
+	if (!lanes && !used && size % 4 == 0 && access != ACCESS_BOTH &&
+	    shadow_pieces(x, in, footprint(x, of, lane0, offset, count, size), add, access)) {
+		return;
+	}
+	for (int i = 0; i < count; i++) shadow_words(x, in, lanes ? lanes[i] : lane0 + i, (uint64_t)offset[i] + add, size, access, used, element);
+}
+
+void ptx_shared_access(Context *x, const Insn *in, int lane, uint64_t address, int size, int access) {
+	int words = size % 4 || address % 4 || access == ACCESS_BOTH ? 0 : size / 4;
+	if (!words || (access == ACCESS_WRITE && used_by_others(x, lane, address / 4, words)) ||
+	    !shadow_note(x, in, lane, address / 4, words, access)) {
+		shadow_words(x, in, lane, address, size, access, NULL, 0);
+	}
+}
+
+static const uint8_t *used_elements(const MemOperand *m, int access) { return access == ACCESS_READ && m->vec ? m->live : NULL; }
 
 static int check_shared(Context *x, const Insn *in, Access *a, int size, int access, const uint8_t *used, int element) {
 	uint64_t top = (uint64_t)x->shared_size;
@@ -275,17 +364,9 @@ static int check_shared(Context *x, const Insn *in, Access *a, int size, int acc
 		}
 	}
 	if (UNLIKELY(x->launch->flags & FLAG_SHARED)) {
-		int whole = used != NULL; /* every element is used */
-		for (int k = 0; whole && k < size / element; k++) whole = used[k];
-		if (whole) used = NULL;
-		for (int i = 0; i < a->count; i++) {
-			int lane = lane_of(a, i);
-			/* what the lane before read in the same warp needs no second look */
-			if (access == ACCESS_READ && i > 0 && lane % 32 && a->address[i] == a->address[i - 1]) continue;
-			if (access != ACCESS_READ || used || !shadow_read(x, lane, a->address[i], size, in)) {
-				shadow_words(x, in, lane, a->address[i], size, access, used, element);
-			}
-		}
+		uint32_t offset[MAX_LANES];
+		for (int i = 0; i < a->count; i++) offset[i] = (uint32_t)a->address[i];
+		shadow_lanes(x, in, NULL, a->lanes, a->lane0, offset, 0, a->count, size, access, used, element);
 	}
 	a->add = (uint64_t)(uintptr_t)x->shared;
 	return 1;
@@ -319,7 +400,7 @@ uint8_t *ptx_pointer(Context *x, const Insn *in, Frame *f, int space, uint64_t a
 	case SPACE_SHARED:
 		base = (uint64_t)(uintptr_t)x->shared, top = (uint64_t)x->shared_size, kind = FAULT_SHARED_BOUNDS;
 		if (x->launch->flags & FLAG_SHARED && address + (uint64_t)size <= top && address <= top) {
-			shadow_words(x, in, lane, address, size, access, NULL, 0);
+			ptx_shared_access(x, in, lane, address, size, access);
 		}
 		break;
 	case SPACE_LOCAL:
@@ -408,7 +489,7 @@ static int resolve(Context *x, const Insn *in, Frame *f, const MemOperand *m, in
 	switch (space) {
 	case SPACE_GLOBAL:
 	case SPACE_CONST: return check_global(x, in, a, size, access);
-	case SPACE_SHARED: return check_shared(x, in, a, size, access, access == ACCESS_READ && m->vec ? m->live : NULL, m->size);
+	case SPACE_SHARED: return check_shared(x, in, a, size, access, used_elements(m, access), m->size);
 	case SPACE_PARAM:
 		if (a->span.high + (uint64_t)size > (uint64_t)x->program->param_bytes || a->span.high > WINDOW(1)) {
 			access_fault(x, in, lane_of(a, 0), FAULT_PARAM_BOUNDS, access, space, a->span.high, size);
@@ -493,10 +574,11 @@ static void load_four(const Context *x, const Access *a, uint32_t *d0, uint32_t 
 }
 
 /* The frequent accesses: words of shared memory at offsets of 32 bits, by lanes without gaps. Returns null if an access
- * is another one, or is to be looked at more closely; else where offset 0 is. */
-static inline uint8_t *shared_words(const Context *x, Frame *f, const MemOperand *m, const Selection *s, int size, const uint32_t **base) {
+ * is another one; else where offset 0 is. */
+static inline uint8_t *shared_words(Context *x, const Insn *in, Frame *f, const MemOperand *m, const Selection *s, int size, int access,
+                                    const uint32_t **base) {
 	if (m->space != SPACE_SHARED || m->size != 4 || m->reg_size != 4 || m->base_size != 4 || m->base < 0 || !s->dense ||
-	    x->launch->flags & FLAG_SHARED) {
+	    m->synchronizes) {
 		return NULL;
 	}
 	uint32_t bits, most;
@@ -504,6 +586,9 @@ static inline uint8_t *shared_words(const Context *x, Frame *f, const MemOperand
 	most = x->table->reach(*base, s->hi - s->lo, &bits);
 	if ((uint64_t)m->offset + most + (uint64_t)size > (uint64_t)x->shared_size || m->offset < 0) return NULL;
 	if ((bits | (uint32_t)m->offset) & (uint32_t)(size - 1)) return NULL;
+	if (UNLIKELY(x->launch->flags & FLAG_SHARED)) {
+		shadow_lanes(x, in, *base, NULL, s->lo, *base, (uint32_t)m->offset, s->hi - s->lo, size, access, used_elements(m, access), m->size);
+	}
 	return x->shared + m->offset;
 }
 
@@ -511,8 +596,8 @@ void ptx_load(Context *x, const Insn *in, Frame *f, Selection s) {
 	const MemOperand *m = &x->program->mems[in->x];
 	int size = m->size * m->vec;
 	const uint32_t *offsets;
-	const uint8_t *words = shared_words(x, f, m, &s, size, &offsets);
-	if (words && !m->synchronizes) {
+	const uint8_t *words = shared_words(x, in, f, m, &s, size, ACCESS_READ, &offsets);
+	if (words) {
 		uint32_t *d[MAX_DIRECT];
 		int n = s.hi - s.lo, sinks = 0;
 		for (int k = 0; k < m->vec; k++) {
@@ -598,8 +683,8 @@ void ptx_store(Context *x, const Insn *in, Frame *f, Selection s) {
 	Access a;
 	int size = m->size * m->vec;
 	const uint32_t *offsets;
-	uint8_t *words = shared_words(x, f, m, &s, size, &offsets);
-	if (words && !m->synchronizes) {
+	uint8_t *words = shared_words(x, in, f, m, &s, size, ACCESS_WRITE, &offsets);
+	if (words) {
 		for (int k = 0; k < m->vec; k++) {
 			const uint32_t *d = (const uint32_t *)reg(x, f, m->regs[k]) + s.lo;
 			for (int i = 0; i < s.hi - s.lo; i++) memcpy(words + 4 * k + offsets[i], &d[i], 4);

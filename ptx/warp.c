@@ -320,7 +320,7 @@ static void transfer_wmma(Context *x, const Insn *in, Frame *f, int warp, int is
 /* ldmatrix and stmatrix: lane 8 m + r has the address of row r of matrix m; each row has 16 bytes. */
 static void transfer_matrices(Context *x, const Insn *in, Frame *f, int warp, int is_store) {
 	const int32_t *row = x->program->table + in->x, *slots = row + 4;
-	int count = row[0] + row[1], space = row[3], lane0 = warp * 32;
+	int count = row[0] + row[1], space = row[3], lane0 = warp * 32, checked = x->launch->flags & FLAG_SHARED;
 	for (int m = 0; m < count; m++) {
 		uint32_t tile[32];
 		uint16_t *h = (uint16_t *)tile;
@@ -334,7 +334,8 @@ static void transfer_matrices(Context *x, const Insn *in, Frame *f, int warp, in
 		for (int r = 0; r < 8; r++) {
 			uint64_t at = address_of(x, in, f, lane0 + m * 8 + r);
 			uint8_t *p;
-			if (LIKELY(space == SPACE_SHARED && at + 16 <= (uint64_t)x->shared_size && at % 16 == 0 && !(x->launch->flags & FLAG_SHARED))) {
+			if (LIKELY(space == SPACE_SHARED && at + 16 <= (uint64_t)x->shared_size && at % 16 == 0)) {
+				if (UNLIKELY(checked)) ptx_shared_access(x, in, lane0 + m * 8 + r, at, 16, is_store ? ACCESS_WRITE : ACCESS_READ);
 				p = x->shared + at;
 			} else {
 				p = ptx_pointer(x, in, f, space, at, 16, 16, lane0 + m * 8 + r, is_store ? ACCESS_WRITE : ACCESS_READ);
