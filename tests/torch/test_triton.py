@@ -260,6 +260,31 @@ def test_F34_memory_of_another_device_is_refused_in_tritons_words(torch: Any, ke
     assert other.sum() == 16
 
 
+def test_what_a_compiled_kernel_holds_is_as_on_a_gpu(
+    torch: Any, kernels: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TRITON_KERNEL_DUMP", "1")
+    monkeypatch.setenv("TRITON_DUMP_DIR", str(tmp_path))
+    monkeypatch.setenv("TRITON_ALWAYS_COMPILE", "1")
+    x = torch.ones(8, device="cuda")
+    found = kernels.scale[(1,)](x, 8, 2.0, BLOCK=8, num_warps=1).asm
+    assert ".entry scale(" in found["ptx"]  # text, in which programs look for instructions
+    assert found["cubin"].decode() == found["ptx"]
+    assert "no machine code" in found["sass"]
+    assert {path.name for path in tmp_path.rglob("scale.*")} >= {"scale.ptx", "scale.cubin", "scale.sass"}
+
+
+def test_a_cache_that_keeps_only_binaries_is_enough(
+    torch: Any, kernels: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TRITON_STORE_BINARY_ONLY", "1")
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    x = torch.ones(16, device="cuda")
+    kernels.scale[(1,)](x, 16, 2.0, BLOCK=16, num_warps=2)
+    assert x.tolist() == [2.0] * 16
+    assert not list(tmp_path.rglob("*.ptx"))
+
+
 def test_launches_on_several_streams(torch: Any, kernels: Any) -> None:
     streams = [torch.cuda.Stream() for _ in range(3)]
     tensors = [torch.ones(64, device="cuda") for _ in streams]

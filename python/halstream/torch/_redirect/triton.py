@@ -1,7 +1,7 @@
 """Triton under the redirected torch: its kernels are compiled to PTX, which the host device executes.
 
-Triton's own files stay as they are. It finds a backend for NVIDIA's devices whose last stage is PTX instead of
-machine code, and a driver that loads and launches that on halstream's streams.
+Triton's own files stay as they are. It finds a backend for NVIDIA's devices whose last stage keeps the PTX instead of
+making machine code of it, and a driver that loads and launches that on halstream's streams.
 """
 
 from __future__ import annotations
@@ -25,6 +25,9 @@ __all__ = ["changes", "tunes_all"]
 
 #: The highest version of PTX that each supported Triton can write; else it would ask an assembler for its own.
 _PTX_VERSION = 87
+#: Counted up when the stages change, so that kernels that others made are not taken from Triton's cache.
+_STAGES = 2
+_NO_SASS = "// There is no machine code: the host device executes the kernel's PTX."
 _WARP = 32
 _CELL = 16  # bytes that each argument takes
 
@@ -81,8 +84,12 @@ def changes(
 
         patches.set(found.JITFunction, "run", launch)
 
+    def compiler(found: ModuleType) -> None:
+        patches.set(found, "get_sass", lambda *args, **kwargs: _NO_SASS)
+
     return {
         "triton.backends": backends,
+        "triton.compiler.compiler": compiler,
         "triton.runtime.driver": driver,
         "triton.runtime.jit": jit,
         "triton.runtime.autotuner": functools.partial(_keep_first, patches),
@@ -144,21 +151,18 @@ def _backend() -> type:
     from triton.backends.nvidia.compiler import CUDABackend  # type: ignore[import-not-found,unused-ignore]
 
     class Backend(CUDABackend):  # type: ignore[misc]
-        def __init__(self, target: Any) -> None:
-            super().__init__(target)
-            self.binary_ext = "ptx"
-
         def parse_options(self, opts: dict[str, Any]) -> Any:
             return super().parse_options({"ptx_version": _PTX_VERSION, **opts})
 
         def add_stages(self, stages: dict[str, Any], *args: Any) -> None:
             super().add_stages(stages, *args)
-            stages.pop("cubin", None)
+            # Programs ask a kernel for its "cubin", what a driver loads, and for its "ptx" as text, so both stay.
+            stages["cubin"] = lambda text, metadata: text.encode()
 
         @functools.lru_cache  # noqa: B019 - a backend lives as long as the process
         def hash(self) -> str:
             """Return what keeps these kernels apart from those for a GPU in Triton's cache."""
-            return f"halstream-{_PTX_VERSION}-{self.target.arch}"
+            return f"halstream-{_STAGES}-{_PTX_VERSION}-{self.target.arch}"
 
     return Backend
 
