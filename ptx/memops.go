@@ -128,6 +128,9 @@ func (d *decoder) load(s *statement, o *opcode) {
 	t, vec := d.single(), d.vectorSize()
 	m := d.memory(&s.args[1], d.space(), typeSizes[t], vec)
 	d.ordering(&m)
+	if vec == 1 && o.one("relaxed", "acquire") != "" {
+		m.whole_word = wholeWord(t)
+	}
 	if t[0] == 's' {
 		m.is_signed = 1
 	}
@@ -183,6 +186,15 @@ var atomicTypes = map[string]int{
 	"u32": 0, "b32": 0, "s32": 1, "u64": 2, "b64": 2, "s64": 3, "f32": 4, "f64": 5, "f16": 6, "bf16": 7, "f16x2": 8, "bf16x2": 9, "b16": 10, "b128": 11,
 }
 
+// wholeWord is 1 for the words of which compilers exchange a part where a device has no atomic operation on the part: they
+// read one by an atomic load, and write it by compare and swap.
+func wholeWord(t string) C.uint8_t {
+	if t == "b32" {
+		return 1
+	}
+	return 0
+}
+
 // atomicAllowed has the types of each operation on sm_80 (and b128, which is newer).
 var atomicAllowed = map[string]string{
 	"add": "u32 s32 u64 s64 f32 f64 f16 bf16 f16x2 bf16x2", "min": "u32 s32 u64 s64", "max": "u32 s32 u64 s64", "and": "b32 b64", "or": "b32 b64",
@@ -225,6 +237,7 @@ func (d *decoder) atomic(s *statement, o *opcode) {
 		}
 		m.regs[1] = m.regs[0]
 		m.regs[0] = C.int32_t(d.source(&args[2], t))
+		m.whole_word = wholeWord(t)
 	}
 	in := C.Insn{kind: C.K_ATOMIC, mode: C.uint8_t(atomicOps[name]), pair: C.uint8_t(atomicTypes[t]), d: C.int32_t(to), size_d: C.uint8_t(typeSizes[t])}
 	in.x = d.addMemory(m)

@@ -164,15 +164,25 @@ static void record_access(Context *x, int r, int access, uint64_t start, uint64_
 	if (access & ACCESS_WRITE) record(x->launch, x->writes, NULL, r, start, end);
 }
 
+/* Compilers make an atomic operation on 1 or 2 bytes of one on the word that has them, which ends behind an allocation of
+ * an odd number of them. Memory comes in whole words, so that nobody else's bytes are there. */
+static int reaches_behind(const Context *x, const Insn *in) {
+	return (in->kind == K_ATOMIC || in->kind == K_LOAD) && x->program->mems[in->x].whole_word;
+}
+
 static int global_one(Context *x, const Insn *in, int lane, uint64_t address, int size, int access) {
 	if (x->launch->flags & FLAG_NO_BOUNDS && address > 4096) return 1;
-	int r = find_range(x, address, address + (uint64_t)size);
+	uint64_t end = address + (uint64_t)size;
+	int r = find_range(x, address, end);
+	if (r < 0 && reaches_behind(x, in) && (r = find_range(x, address, address + 1)) >= 0) {
+		end = r < x->launch->memory_count ? x->launch->memory[r].end : x->launch->module.end;
+	}
 	if (r < 0) {
 		if (other_memory(x, address, size)) return 1;
 		access_fault(x, in, lane, FAULT_BOUNDS, access, SPACE_GLOBAL, address, size);
 		return 0;
 	}
-	if (x->launch->flags & FLAG_RECORD) record_access(x, r, access, address, address + (uint64_t)size);
+	if (x->launch->flags & FLAG_RECORD) record_access(x, r, access, address, end);
 	return 1;
 }
 

@@ -169,6 +169,32 @@ func TestFaults(t *testing.T) {
 	}
 }
 
+func TestAtomicOnPartOfTheLastWordOfMemory(t *testing.T) {
+	word := buffer[uint64]{0xabcd0064}
+	l := launchOf(1, 7, word)
+	half := Range{word.address(), word.address() + 2}
+	var err error
+	l.Memory, err = NewMemory([]Range{half})
+	require.NoError(t, err)
+	l.Flags = FlagRecord
+	// as compilers do where a device has no atomic operation on the part
+	report := mustRun(t, kernelText(`
+	ld.relaxed.gpu.global.b32 %r1, [%out];
+AGAIN:
+	add.u32 %r2, %r1, 1;
+	atom.relaxed.gpu.global.cas.b32 %r3, [%out], %r1, %r2;
+	setp.ne.u32 %p1, %r3, %r1; mov.u32 %r1, %r3;
+	@%p1 bra AGAIN;`), "k", l)
+	require.Equal(t, uint64(0xabcd0064+7), word[0])
+	require.Equal(t, [][]Range{{half}, {half}}, [][]Range{report.Reads, report.Writes})
+	for _, body := range []string{
+		"ld.global.b32 %r1, [%out];", "ld.relaxed.gpu.global.v2.b32 {%r1, %r2}, [%out];", "ld.relaxed.gpu.global.u64 %rd1, [%out];",
+		"ld.relaxed.gpu.global.b32 %r1, [%out+4];", "atom.global.add.u32 %r1, [%out], 1;", "st.global.b32 [%out], %r1;",
+	} {
+		require.Equal(t, "bounds", failure(t, kernelText(body), l).Kind, body)
+	}
+}
+
 func TestPrint(t *testing.T) {
 	text := head + `
 .extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 a);

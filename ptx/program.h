@@ -94,6 +94,7 @@ typedef struct {
 	uint8_t space, size, vec, base_size;
 	uint8_t is_signed;   /* a narrow value is extended with its sign */
 	uint8_t synchronizes; /* volatile, relaxed, acquire, release: it may be what a loop waits for */
+	uint8_t whole_word;   /* it may reach behind the end of memory in which its word begins */
 	uint8_t fence;       /* a fence in front (store) or behind (load) */
 	uint8_t reg_size;
 	int32_t base;        /* slot, or -1 */
