@@ -210,6 +210,11 @@ def test_F36_a_configuration_that_does_not_fit_is_passed_over(torch: Any, kernel
     kernels.tuned_product[(1, 1)](a, a, c, 32)
     assert torch.equal(c, a)
     assert kernels.tuned_product.best_config.kwargs == {"M": 32, "N": 32, "K": 32}
+    assert kernels.tuned_product.best_config.num_warps == 4
+    with pytest.raises(
+        importlib.import_module("triton.runtime.errors").OutOfResources, match="threads, Required: 2048"
+    ):
+        kernels.product[(1, 1)](a, a, c, 32, M=32, N=32, K=32, num_warps=64)
 
 
 def test_a_tensor_of_the_cpu_is_refused_in_tritons_words_and_a_pinned_one_is_taken(torch: Any, kernels: Any) -> None:

@@ -101,10 +101,11 @@ def tuned(x, n, BLOCK: tl.constexpr):
     tl.store(x + i, tl.load(x + i, mask=i < n) + 1, mask=i < n)
 
 
-# A block of the first takes more shared memory than a device has.
+# A block of the first takes more shared memory than a device has, one of the second has more threads.
 tuned_product = triton.autotune(
     configs=[
-        triton.Config({"M": 256, "N": 256, "K": 128}, num_stages=4), triton.Config({"M": 32, "N": 32, "K": 32}),
+        triton.Config({"M": 256, "N": 256, "K": 128}, num_stages=4),
+        triton.Config({"M": 32, "N": 32, "K": 32}, num_warps=64), triton.Config({"M": 32, "N": 32, "K": 32}),
     ],
     key=["n"],
 )(product)  # fmt: skip

@@ -295,7 +295,13 @@ def _bench_once(torch: Any) -> Callable[..., Any]:
 
 
 class _Launcher:
-    """What launches one compiled kernel; Triton makes it and calls it."""
+    """What launches one compiled kernel; Triton makes it and calls it.
+
+    Raises
+    ------
+    OutOfResources
+        Triton's own, if no block of the device has so many threads.
+    """
 
     def __init__(self, torch: Any, module: Any, utilities: _Utils, source: Any, metadata: Any) -> None:
         self._torch, self._module, self._utilities = torch, module, utilities
@@ -303,6 +309,11 @@ class _Launcher:
         self._signature = tuple(source.signature.values())
         self._block = metadata.num_warps * _WARP
         self._cooperative = int(getattr(metadata, "launch_cooperative_grid", False))
+        most = torch.cuda.get_device_properties(module._cuda_getDevice()).max_threads_per_block
+        if self._block > most:  # said here, since such a kernel is not loaded
+            from triton.runtime.errors import OutOfResources  # type: ignore[import-not-found,unused-ignore]
+
+            raise OutOfResources(self._block, most, "threads")
 
     def __call__(
         self, x: int, y: int, z: int, stream: int, function: int, kernel_metadata: Any, launch_metadata: Any,
