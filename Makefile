@@ -224,10 +224,12 @@ torch-opinfo: build
 	$(BIN)/python tools/torch_opinfo.py $(OPINFO)
 
 # Judges of kernels that others wrote: every operator of torch's database compiled by Inductor against 'cuda' without that,
-# and Liger-Kernel's own tests of its Triton kernels. Takes an hour on two cores.
+# Liger-Kernel's own tests of its Triton kernels, and some of Triton's own tests. Takes an hour on two cores. For example
+# TRITON_TESTS="--all --only language/test_core.py" for all of a file, or TRITON_TESTS="--source FOLDER" for a clone of Triton.
 kernels: build
 	$(BIN)/python tools/torch_opinfo.py --database compiled --samples 1 --other-samples 0 $(OPINFO)
 	$(BIN)/python tools/kernel_judges.py $(JUDGES)
+	$(BIN)/python tools/oracle_triton.py $(TRITON_TESTS)
 
 # Runs the programs after public bug reports (tests/races) in each mode, and writes how many are reported into the docs.
 torch-races: build

@@ -21,7 +21,10 @@ import torch_env
 
 FOLDER = torch_env.BUILD / "kernel-judges"
 PACKAGE, VERSION = "liger-kernel", "0.8.5"
-NEEDS = ("setuptools", "wheel", "pytest", "pytest-timeout", "pytest-rerunfailures", "transformers", "datasets")
+NEEDS = (
+    "setuptools", "wheel", "pytest", "pytest-timeout", "pytest-rerunfailures", "transformers", "datasets", "scipy",
+    "cloudpickle",
+)  # fmt: skip
 #: The tests of operators that one GPU of capability 8.0 runs; those of models load networks for minutes.
 FILES = (
     "cross_entropy", "dyt", "embedding", "fused_add_rms_norm", "geglu", "group_norm", "jsd", "kl_div", "layer_norm",
