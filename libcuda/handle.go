@@ -9,8 +9,8 @@ import (
 
 import "C"
 
-// objects are what the handles of the program name.
-var objects ids.Table
+// objects are what the handles of the program name, beside the objects of the process's other bindings.
+var objects = &ids.Shared
 
 func add(object any) uintptr { return uintptr(objects.Insert(object)) }
 func remove(handle uintptr)  { objects.Remove(int64(handle)) }

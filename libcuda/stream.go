@@ -27,6 +27,9 @@ type stream struct {
 	attributes map[int][64]byte
 }
 
+// Core returns the stream itself, for bindings that are given its handle.
+func (s *stream) Core() *hal.Stream { return s.Stream }
+
 func (s *stream) of() *context        { return s.x }
 func (s *stream) end(c *caller) error { return s.Close(c.t) }
 
@@ -39,7 +42,7 @@ func (c *caller) stream(handle uintptr) (*stream, error) {
 		}
 	}
 	if handle > perThreadStream {
-		s, err := find[*stream](handle, invalidHandle, "stream")
+		s, err := ownOrOther(handle)
 		if err != nil {
 			return nil, err
 		}
@@ -54,6 +57,20 @@ func (c *caller) stream(handle uintptr) (*stream, error) {
 	}
 	own, err := x.dev.PerThreadStream(c.t)
 	return &stream{Stream: own, x: x, handle: handle}, err
+}
+
+// ownOrOther returns the stream of a handle: one that the driver has made, or one of another binding of the process, which
+// stands in the primary context of its device.
+func ownOrOther(handle uintptr) (*stream, error) {
+	other, ok := objects.Find(int64(handle)).(*hal.Stream)
+	if !ok {
+		return find[*stream](handle, invalidHandle, "stream")
+	}
+	s := &stream{Stream: other, x: primaryOf(other.Device()), handle: handle, priority: other.Options().Priority}
+	if other.Options().NonBlocking {
+		s.flags = nonBlocking
+	}
+	return s, nil
 }
 
 // onStream returns a function for a stream that is its argument i.

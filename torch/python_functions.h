@@ -27,4 +27,7 @@ extern PyMethodDef attention_functions[];
 // Those of captures and of pools of memory; they end with an empty entry.
 extern PyMethodDef capture_functions[];
 
+// Those for compiled extensions; they end with an empty entry.
+extern PyMethodDef extension_functions[];
+
 }  // namespace halstream_torch

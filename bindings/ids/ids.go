@@ -27,6 +27,10 @@ type Table struct {
 	free []int64
 }
 
+// Shared are the objects of the bindings whose callers hand streams to each other in a process: a stream of Python's is
+// one of the CUDA driver's under the same number, and no number names two things.
+var Shared Table
+
 type slot struct {
 	named      atomic.Pointer[named] // nil while the slot is free
 	generation int64                 // of the object that is there, or of the one that was last

@@ -14,7 +14,10 @@ import (
 type PerThread struct{ Device *hal.Device }
 
 // objects are what the ids of the extension name.
-var objects ids.Table
+var objects = &ids.Shared
+
+// streamOfOther is a stream of another binding.
+type streamOfOther interface{ Core() *hal.Stream }
 
 // index finds ids of streams and events by other things.
 var index = struct {
@@ -143,6 +146,8 @@ func StreamOf(t *hal.Thread, id int64, op string) (*hal.Stream, error) {
 		return o, nil
 	case PerThread:
 		return o.Device.PerThreadStream(t)
+	case streamOfOther:
+		return o.Core(), nil
 	}
 	return nil, Unknown(id, op, "stream")
 }

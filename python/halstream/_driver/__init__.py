@@ -10,7 +10,7 @@ from pathlib import Path
 from .._capi import get_api
 from .._errors import BackendAbsentError
 
-__all__ = ["provide", "standalone", "variables"]
+__all__ = ["provide", "runtime", "standalone", "variables"]
 
 _FOLDER = Path(__file__).parent
 _LIBRARY = _FOLDER / "libcuda.so.1"
@@ -63,6 +63,12 @@ def standalone() -> Path | None:
     tree = _FOLDER.parents[2] / "build" / "cuda" / "lib"
     places = [Path(given)] if given else [_FOLDER / _STANDALONE, tree / _STANDALONE]
     return next((place for place in places if place.exists()), None)
+
+
+def runtime() -> Path | None:
+    """Return CUDA's runtime on this driver, to which programs that nvcc compiles are linked; None if it was not built."""
+    path = _FOLDER / "front" / "libhalstream_cudart.so"
+    return path if path.exists() else None
 
 
 def _compiler(name: str) -> str | None:

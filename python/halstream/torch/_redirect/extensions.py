@@ -1,4 +1,4 @@
-"""Extensions with CUDA sources, which cannot be compiled here: modules of functions that the program gives for them."""
+"""Extensions with CUDA sources: compiled by nvcc where it is installed, else modules of functions that the program gives."""
 
 from __future__ import annotations
 
@@ -13,9 +13,12 @@ from typing import Any
 
 from .errors import NotBuiltError
 from .kernels import ExtensionKernels
+from .nvcc import compiling, find_toolkit
 from .patches import Patches
 
 __all__ = ["changes", "patch"]
+
+_INSTALL = "Install nvcc (`pip install nvidia-cuda-nvcc` of torch's version of CUDA, or a CUDA toolkit)"
 
 
 def patch(patches: Patches, given: ExtensionKernels) -> None:
@@ -25,11 +28,21 @@ def patch(patches: Patches, given: ExtensionKernels) -> None:
     patches.on_undo(lambda: sys.meta_path.remove(finder))
 
 
-def changes(patches: Patches, given: ExtensionKernels) -> dict[str, Callable[[ModuleType], None]]:
-    """Return what to do with torch.utils.cpp_extension once it is imported."""
+def changes(torch: Any, module: Any, patches: Patches, given: ExtensionKernels) -> dict[str, Callable[[ModuleType], None]]:
+    """Return what to do with torch.utils.cpp_extension once it is imported.
+
+    An extension is compiled unless the program has given functions for it, or there is no nvcc.
+    """
 
     def change(extension: ModuleType) -> None:
         load, inline = extension.load, extension.load_inline
+
+        def built(name: Any, source: str, options: dict[str, Any], load: Callable[[], Any]) -> Any:
+            toolkit = None if name in given or options.get("is_standalone") else find_toolkit(torch, extension)
+            if toolkit is None:
+                return _module(given, name, source, options)
+            with compiling(torch, module, extension, toolkit):
+                return load()
 
         @functools.wraps(load)
         def checked_load(name: Any, sources: Any, *args: Any, **kwargs: Any) -> Any:
@@ -37,13 +50,13 @@ def changes(patches: Patches, given: ExtensionKernels) -> dict[str, Callable[[Mo
             found = next((str(one) for one in paths if str(one).endswith((".cu", ".cuh"))), None)
             if found is None:
                 return load(name, sources, *args, **kwargs)
-            return _module(given, name, found, kwargs)
+            return built(name, found, kwargs, lambda: load(name, sources, *args, **kwargs))
 
         @functools.wraps(inline)
         def checked_inline(name: Any, cpp_sources: Any, cuda_sources: Any = None, *args: Any, **kwargs: Any) -> Any:
             if not cuda_sources:
                 return inline(name, cpp_sources, cuda_sources, *args, **kwargs)
-            return _module(given, name, "cuda_sources", kwargs)
+            return built(name, "cuda_sources", kwargs, lambda: inline(name, cpp_sources, cuda_sources, *args, **kwargs))
 
         patches.set(extension, "load", checked_load)
         patches.set(extension, "load_inline", checked_inline)
@@ -55,8 +68,8 @@ def _module(given: ExtensionKernels, name: str, source: str, options: dict[str, 
     if options.get("is_python_module", True) and not options.get("is_standalone", False):
         return _Extension(given, name, source)
     raise NotBuiltError(
-        f"halstream cannot compile CUDA C++: {source} of the extension {name!r}, which is no Python module. Define its "
-        "operators with torch.library.define, and give each a CPU version with "
+        f"halstream cannot compile CUDA C++ without nvcc: {source} of the extension {name!r}, which is no Python module. "
+        f"{_INSTALL}, or define its operators with torch.library.define, and give each a CPU version with "
         "halstream.torch.register_kernel(name, function)"
     )
 
@@ -78,8 +91,8 @@ class _Extension(ModuleType):
             function = given.get(extension, {}).get(name)
             if function is None:
                 raise NotBuiltError(
-                    f"halstream cannot compile CUDA C++: {source} of the extension {extension!r}. Give a version of "
-                    f"{name} on PyTorch's operators with "
+                    f"there is no function for {name} of {source} of the extension {extension!r}, which was not compiled. "
+                    f"{_INSTALL}, or give a version of {name} on PyTorch's operators with "
                     f"halstream.torch.register_kernel('{extension}.{name}', function)"
                 )
             return function(*args, **kwargs)

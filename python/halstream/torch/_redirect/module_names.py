@@ -72,5 +72,5 @@ def _refusing_class(name: str, text: str) -> type:
 def _kernels(torch: Any, module: Any, patches: Patches, given: Kernels) -> None:
     patches.set(torch.cuda, "_compile_kernel", _refusal(_CUDA_SOURCE.format("torch.cuda._compile_kernel")))
     when_imported(patches, triton.changes(torch, module, patches, given.triton))
-    when_imported(patches, extensions.changes(patches, given.extensions))
+    when_imported(patches, extensions.changes(torch, module, patches, given.extensions))
     extensions.patch(patches, given.extensions)
