@@ -161,6 +161,8 @@ DRIVER(X)
 
 enum { DRIVER_VERSION = 13000 }; /* for which a program finds the driver's functions */
 static int is_loaded;
+/* Tells the driver where the program called, for reports; NULL when the call has ended. */
+static void (*called_from)(void *);
 
 /* The library is that in the folder above, and no other one of its name: a machine with a GPU has one as well. */
 static void load_driver(void)
@@ -183,16 +185,18 @@ static void load_driver(void)
     }
     DRIVER(X)
 #undef X
-    is_loaded = 1;
+    *(void **)&called_from = dlsym(library, "halstream_called_from");
+    is_loaded = called_from != NULL;
 }
 
-/* cuInit is called without a lock: it may wait for Python's. */
-static int initialized(void)
+/* Begins a call from a place in the program. cuInit is called without a lock: it may wait for Python's. */
+static int initialized(void *here)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     static atomic_int is;
     pthread_once(&once, load_driver);
     if (!is_loaded) return INITIALIZATION;
+    called_from(here);
     if (atomic_load(&is)) return SUCCESS;
     int code = cuInit(0);
     if (code == SUCCESS) atomic_store(&is, 1);
@@ -203,8 +207,10 @@ static int initialized(void)
 
 static _Thread_local int last;
 
+/* Ends a call. */
 static int done(int code)
 {
+    if (is_loaded) called_from(NULL);
     if (code != SUCCESS) last = code;
     return code;
 }
@@ -282,10 +288,10 @@ static int set_current(int device)
 }
 
 /* Begins a call that needs a device: the thread has the context that the program has made current, or a primary one. */
-static int enter(void)
+static int enter(void *here)
 {
     void *now;
-    int code = initialized();
+    int code = initialized(here);
     if (code == SUCCESS) code = cuCtxGetCurrent(&now);
     if (code != SUCCESS) return code;
     int device = device_elsewhere ? device_elsewhere() : 0;
@@ -295,7 +301,7 @@ static int enter(void)
 
 #define ENTER(begin)                                                                                                   \
     do {                                                                                                               \
-        int began = begin();                                                                                           \
+        int began = begin(__builtin_return_address(0));                                                                \
         if (began != SUCCESS) return done(began);                                                                      \
     } while (0)
 /* A function that is the driver's. */
@@ -313,16 +319,22 @@ static int enter(void)
         return done(call);                                                                                             \
     }
 
+/* The current device, also where it is lost. */
+static int device_now(int *device)
+{
+    void *now;
+    int code = cuCtxGetCurrent(&now);
+    if (code != SUCCESS) return code;
+    *device = device_elsewhere ? device_elsewhere() : 0;
+    if (device_elsewhere != NULL || now == NULL) return SUCCESS;
+    while (*device < MOST_DEVICES && now != atomic_load(&primary[*device])) ++*device;
+    return *device < MOST_DEVICES ? SUCCESS : cuCtxGetDevice(device);
+}
+
 EXPORTED int cudaGetDevice(int *device)
 {
     ENTER(initialized);
-    void *now;
-    int code = device == NULL ? INVALID_VALUE : cuCtxGetCurrent(&now);
-    if (code != SUCCESS) return done(code);
-    if (device_elsewhere != NULL) *device = device_elsewhere();
-    else if (now == NULL) *device = 0;
-    else return done(cuCtxGetDevice(device));
-    return SUCCESS;
+    return done(device ? device_now(device) : INVALID_VALUE);
 }
 
 EXPORTED int cudaSetDevice(int device)
@@ -334,15 +346,17 @@ EXPORTED int cudaSetDevice(int device)
 EXPORTED int cudaDeviceReset(void)
 {
     int device;
-    int code = cudaGetDevice(&device);
-    return code ? code : done(cuDevicePrimaryCtxReset_v2(device));
+    ENTER(initialized);
+    int code = device_now(&device);
+    return done(code ? code : cuDevicePrimaryCtxReset_v2(device));
 }
 
 EXPORTED int cudaSetDeviceFlags(unsigned flags)
 {
     int device;
-    int code = cudaGetDevice(&device);
-    return code ? code : done(cuDevicePrimaryCtxSetFlags_v2(device, flags));
+    ENTER(initialized);
+    int code = device_now(&device);
+    return done(code ? code : cuDevicePrimaryCtxSetFlags_v2(device, flags));
 }
 
 static int peer(int device, int (*call)(void *, unsigned))
@@ -605,13 +619,15 @@ static _Thread_local struct configuration {
     dim3 grid, block;
     size_t shared;
     void *stream;
+    void *here; /* in the program */
 } configurations[DEPTH];
 static _Thread_local int depth;
+static _Thread_local void *launched_from; /* of the configuration that was popped last, until its launch */
 
 EXPORTED unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared, void *stream)
 {
     if (depth == DEPTH) return (unsigned)done(MISSING_CONFIGURATION);
-    configurations[depth++] = (struct configuration){grid, block, shared, stream};
+    configurations[depth++] = (struct configuration){grid, block, shared, stream, __builtin_return_address(0)};
     return SUCCESS;
 }
 
@@ -623,6 +639,7 @@ EXPORTED int __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared,
     *block = c->block;
     *shared = c->shared;
     *(void **)stream = c->stream;
+    launched_from = c->here;
     return SUCCESS;
 }
 
@@ -638,6 +655,13 @@ static int launched(int code, void *kernel, size_t shared)
     return shared <= (size_t)most ? INVALID_CONFIGURATION : code;
 }
 
+/* Between the program and a launch by <<<...>>> is the kernel's stub. */
+static void skip_stub(void)
+{
+    if (launched_from != NULL) called_from(launched_from);
+    launched_from = NULL;
+}
+
 static int launch(void *kernel, dim3 grid, dim3 block, void **arguments, size_t shared, void *stream)
 {
     int code = cuLaunchKernel(kernel, grid.x, grid.y, grid.z, block.x, block.y, block.z, (unsigned)shared, stream, arguments,
@@ -649,6 +673,7 @@ EXPORTED int cudaLaunchKernel(const void *function, dim3 grid, dim3 block, void 
 {
     void *kernel;
     ENTER(enter);
+    skip_stub();
     int code = kernel_of(function, &kernel);
     return done(code ? code : launch(kernel, grid, block, arguments, shared, stream));
 }
@@ -693,13 +718,18 @@ EXPORTED int __cudaGetKernel(void **kernel, const void *function)
     ENTER(initialized);
     return done(kernel_of(function, kernel));
 }
-EXPORTED int cudaGetKernel(void **kernel, const void *function) { return __cudaGetKernel(kernel, function); }
+EXPORTED int cudaGetKernel(void **kernel, const void *function)
+{
+    ENTER(initialized);
+    return done(kernel_of(function, kernel));
+}
 
 /* A kernel that __cudaGetKernel has not found is NULL. */
 EXPORTED int __cudaLaunchKernel(void *kernel, dim3 grid, dim3 block, void **arguments, size_t shared, void *stream)
 {
     if (kernel == NULL) return done(last ? last : INVALID_FUNCTION);
     ENTER(enter);
+    skip_stub();
     return done(launch(kernel, grid, block, arguments, shared, stream));
 }
 
@@ -762,7 +792,7 @@ OF_KERNEL(cudaOccupancyAvailableDynamicSMemPerBlock, (size_t *shared, const void
         ENTER(enter);                                                                                                  \
         if (result == NULL) return done(INVALID_VALUE);                                                                \
         *result = 0;                                                                                                   \
-        return (size) == 0 ? SUCCESS : done(call);                                                                     \
+        return done((size) == 0 ? SUCCESS : (call));                                                                  \
     }
 ALLOCATION(cudaMalloc, (uint64_t *p, size_t size), p, size, cuMemAlloc_v2(p, size))
 ALLOCATION(cudaMallocManaged, (uint64_t *p, size_t size, unsigned flags), p, size, cuMemAllocManaged(p, size, flags))
@@ -798,7 +828,7 @@ EXPORTED int cudaPointerGetAttributes(pointer_attributes *into, uint64_t p)
     ENTER(enter);
     if (into == NULL) return done(INVALID_VALUE);
     *into = (pointer_attributes){0, NO_DEVICE, 0, p};
-    if (cuPointerGetAttribute(&into->type, MEMORY_TYPE, p) != SUCCESS) return SUCCESS; /* memory of others */
+    if (cuPointerGetAttribute(&into->type, MEMORY_TYPE, p) != SUCCESS) return done(SUCCESS); /* memory of others */
     if (cuPointerGetAttribute(&managed, IS_MANAGED, p) == SUCCESS && managed) into->type = MANAGED;
     if (cuPointerGetAttribute(&into->on_device, DEVICE_POINTER, p) != SUCCESS) into->on_device = 0;
     if (cuPointerGetAttribute(&into->on_host, HOST_POINTER, p) != SUCCESS) into->on_host = 0;

@@ -20,6 +20,10 @@ __attribute__((visibility("default"))) const int halstream_driver = 1;
 
 static hs_cuda_entry *entry;
 
+/* Where the program called a library of ours that calls these functions for it; NULL where it calls them itself. */
+static _Thread_local void *called_from;
+__attribute__((visibility("default"))) void halstream_called_from(void *here) { called_from = here; }
+
 /* Calls go on in the entry with all that could be an argument: those that the caller has not passed are what is in
  * registers and above its frame, and are not looked at. The calling conventions of Linux on x86-64 and arm64 give each
  * argument of these functions 64 bits, but for structures that are passed by value on the stack, which only functions
@@ -30,7 +34,8 @@ static hs_cuda_entry *entry;
                                                     uint64_t k, uint64_t l)                                            \
     {                                                                                                                  \
         uint64_t arguments[HS_CUDA_ARGUMENTS] = {a, b, c, d, e, f, g, h, i, j, k, l};                                  \
-        return entry ? entry(number, arguments, __builtin_return_address(0)) : NOT_INITIALIZED;                        \
+        void *here = called_from ? called_from : __builtin_return_address(0);                                          \
+        return entry ? entry(number, arguments, here) : NOT_INITIALIZED;                                               \
     }
 #include "names.h"
 #undef FUNCTION

@@ -36,6 +36,9 @@ def compiled(library: Path, tmp_path_factory: pytest.TempPathFactory) -> Compile
                 pytest.skip("gcc is not installed")
             flags = ["-std=c11", "-O1", "-g", "-Wall", "-Wextra", "-Werror"]
             link = [f"-L{library}", "-l:libcuda.so.1", "-Wl,--allow-shlib-undefined"]
+            if name.startswith("runtime"):
+                front = library / "front"
+                link = [f"-L{front}", "-l:libhalstream_cudart.so", f"-Wl,-rpath,{front}"]
             words = ["gcc", *flags, str(PROGRAMS / f"{name}.c"), "-o", str(target), *link]
             done = subprocess.run(words, capture_output=True, text=True, timeout=120)
             assert done.returncode == 0, done.stderr

@@ -27,6 +27,27 @@ def test_U1_each_edge_of_the_functions_is_as_documented(compiled: Compiled, run:
     assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
 
 
+@pytest.mark.parametrize("noun", ["devices", "memory", "kernels", "streams", "faults"])
+def test_U7_the_calls_of_the_cuda_runtime_are_as_documented(compiled: Compiled, run: Run, noun: str) -> None:
+    done = run(compiled("runtime"), noun)
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
+    refused = "cudaMallocArray is not provided by its CUDA runtime" in done.stderr
+    assert refused is (noun == "devices"), done.stderr
+
+
+def test_U7_a_missing_wait_of_launches_by_the_cuda_runtime_is_reported(compiled: Compiled, run: Run) -> None:
+    program = compiled("runtime_unordered")
+    done = run(program, HALSTREAM_SANITIZE="1")
+    assert done.returncode == 66, done.stderr
+    lines = (PROGRAMS / "runtime_unordered.c").read_text().splitlines()
+    for operation, call_text in [("1. add writes", "first, numbers, 256, 2"), ("2. add reads", "second, numbers, 256, 3")]:
+        number = next(i for i, line in enumerate(lines, 1) if call_text in line)
+        part = done.stderr[done.stderr.index(operation) :]
+        assert f"runtime_unordered.c:{number}, in main" in part, done.stderr
+    done = run(program, "wait", HALSTREAM_SANITIZE="1")
+    assert (done.returncode, done.stdout) == (0, "5\n"), done.stderr
+
+
 def test_U2_functions_are_found_by_name_and_version(compiled: Compiled, run: Run) -> None:
     done = run(compiled("basics"), "entries")
     assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
