@@ -111,6 +111,9 @@
 //     package see what is done with the driver, with the program's lines.
 //   - U6: Programs in other languages have the sanitizer, schedules and reports of waits as those of AscendCL have them
 //     (N12, N16), the report of a wait that can never end with 702. A forked child gets 3 from every call.
+//   - U7: The calls of CUDA's runtime are those of the driver on the thread's current device, with the codes and texts
+//     of the runtime, and the last error of each thread. A report has the line of the launch, and not that of the stub
+//     that the compiler writes. What is not provided returns 801, and its name is on stderr.
 //
 // # Task (Python)
 //

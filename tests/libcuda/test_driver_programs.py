@@ -40,7 +40,8 @@ def test_U7_a_missing_wait_of_launches_by_the_cuda_runtime_is_reported(compiled:
     done = run(program, HALSTREAM_SANITIZE="1")
     assert done.returncode == 66, done.stderr
     lines = (PROGRAMS / "runtime_unordered.c").read_text().splitlines()
-    for operation, call_text in [("1. add writes", "first, numbers, 256, 2"), ("2. add reads", "second, numbers, 256, 3")]:
+    places = [("1. add writes", "first, numbers, 256, 2"), ("2. add reads", "second, numbers, 256, 3")]
+    for operation, call_text in places:
         number = next(i for i, line in enumerate(lines, 1) if call_text in line)
         part = done.stderr[done.stderr.index(operation) :]
         assert f"runtime_unordered.c:{number}, in main" in part, done.stderr

@@ -66,7 +66,7 @@ def standalone() -> Path | None:
 
 
 def runtime() -> Path | None:
-    """Return CUDA's runtime on this driver, to which programs that nvcc compiles are linked; None if it was not built."""
+    """Return CUDA's runtime on this driver, for programs that nvcc compiles; None if it was not built."""
     path = _FOLDER / "front" / "libhalstream_cudart.so"
     return path if path.exists() else None
 

@@ -1,4 +1,4 @@
-"""Extensions with CUDA sources: compiled by nvcc where it is installed, else modules of functions that the program gives."""
+"""Extensions with CUDA sources: compiled where there is nvcc, else modules of functions that the program gives."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ def patch(patches: Patches, given: ExtensionKernels) -> None:
     patches.on_undo(lambda: sys.meta_path.remove(finder))
 
 
-def changes(torch: Any, module: Any, patches: Patches, given: ExtensionKernels) -> dict[str, Callable[[ModuleType], None]]:
+def changes(
+    torch: Any, module: Any, patches: Patches, given: ExtensionKernels
+) -> dict[str, Callable[[ModuleType], None]]:
     """Return what to do with torch.utils.cpp_extension once it is imported.
 
     An extension is compiled unless the program has given functions for it, or there is no nvcc.
@@ -68,8 +70,8 @@ def _module(given: ExtensionKernels, name: str, source: str, options: dict[str, 
     if options.get("is_python_module", True) and not options.get("is_standalone", False):
         return _Extension(given, name, source)
     raise NotBuiltError(
-        f"halstream cannot compile CUDA C++ without nvcc: {source} of the extension {name!r}, which is no Python module. "
-        f"{_INSTALL}, or define its operators with torch.library.define, and give each a CPU version with "
+        f"halstream cannot compile CUDA C++ without nvcc: {source} of the extension {name!r}, which is no Python "
+        f"module. {_INSTALL}, or define its operators with torch.library.define, and give each a CPU version with "
         "halstream.torch.register_kernel(name, function)"
     )
 
@@ -91,8 +93,8 @@ class _Extension(ModuleType):
             function = given.get(extension, {}).get(name)
             if function is None:
                 raise NotBuiltError(
-                    f"there is no function for {name} of {source} of the extension {extension!r}, which was not compiled. "
-                    f"{_INSTALL}, or give a version of {name} on PyTorch's operators with "
+                    f"there is no function for {name} of {source} of the extension {extension!r}, which was not "
+                    f"compiled. {_INSTALL}, or give a version of {name} on PyTorch's operators with "
                     f"halstream.torch.register_kernel('{extension}.{name}', function)"
                 )
             return function(*args, **kwargs)

@@ -1,4 +1,4 @@
-"""nvcc, where it is installed: torch's `load` and `load_inline` compile CUDA sources to PTX that the host device executes."""
+"""nvcc: with it torch's `load` and `load_inline` compile CUDA sources to PTX, which the host device executes."""
 
 from __future__ import annotations
 
