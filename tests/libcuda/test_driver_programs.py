@@ -187,6 +187,27 @@ def test_U5_python_and_the_package_share_one_runtime(script: list[Path], tmp_pat
     assert (done.returncode, done.stdout) == (0, "{5}\n2 host\n"), done.stderr
 
 
+def test_U5_a_stream_of_the_package_is_one_of_the_driver(script: list[Path], halstream: Run) -> None:
+    """A kernel that the driver launches there runs between two operations of the package."""
+    more = """
+import numpy as np
+import halstream as hs
+
+x, s, flags = hs.zeros(256, np.uint32), hs.Stream(non_blocking=True), ctypes.c_uint32()
+hs.synchronize()
+x.fill(40, stream=s)
+numbers.value = x.ptr
+given = ctypes.c_void_p(s.handle)
+ok(cu.cuLaunchKernel(add, 2, 1, 1, 128, 1, 1, 0, given, parameters, None))
+print(set(x.numpy(s).tolist()), cu.cuStreamGetFlags(given, ctypes.byref(flags)), flags.value, cu.cuStreamDestroy_v2(given))
+s.close()
+print(cu.cuStreamQuery(given))
+"""
+    script[0].write_text(SCRIPT + more)
+    done = halstream("run", "--cuda", "--sanitize", *script, "wait")
+    assert (done.returncode, done.stdout) == (0, "{5}\n{42} 0 1 400\n400\n"), done.stdout + done.stderr
+
+
 @pytest.mark.skipif(find_spec("numba_cuda") is None, reason="needs numba-cuda, as in make oracle-libcuda")
 def test_U5_the_example_of_numba_is_right_and_its_missing_wait_is_reported(halstream: Run) -> None:
     example = Path(__file__).parents[2] / "examples" / "cuda_numba.py"

@@ -14,8 +14,8 @@ __global__ void scale(float* x, float by, int64_t n) {
 
 at::Tensor scale_(at::Tensor x, double by, int64_t past_the_end) {
   const c10::cuda::CUDAGuard guard(x.device());
-  int64_t n = x.numel();
-  scale<<<(n + 127) / 128, 128, 0, at::cuda::getCurrentCUDAStream()>>>(x.data_ptr<float>(), by, n + past_the_end);
+  int64_t n = x.numel() + past_the_end;
+  scale<<<(n + 127) / 128, 128, 0, at::cuda::getCurrentCUDAStream()>>>(x.data_ptr<float>(), by, n);
   C10_CUDA_KERNEL_LAUNCH_CHECK();
   return x;
 }
