@@ -123,7 +123,7 @@ WANTED = {
 LAYERS = (
     *("_compiled", "_notes", "_errors", "_explain", "_record_types", "_records", "_runtime", "_native", "_sites"),
     *("_core", "_memory", "_kernel", "_traces", "_dialects", "_stalls", "_checks", "_schedules"),
-    *("acl", "cupy", "cupyx", "mindspore", "paddle", "torch", "_notebook", "_lint", "_capi", "_driver", "_campaign"),
+    *("_capi", "_driver", "acl", "cupy", "cupyx", "mindspore", "paddle", "torch", "_notebook", "_lint", "_campaign"),
     *("_plugin", "testing", "pytest_plugin", "_cli", "cli", "__main__"),
 )
 
