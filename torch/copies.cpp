@@ -109,7 +109,7 @@ void Copy::to_device(bool non_blocking) {
   auto to = cpu_alias(destination_);
   if (!non_blocking) {
     read(source_);
-    host_waits("aten::copy_");
+    host_waits("aten::copy_", destination_.device().index());
     auto blocking = task(to, source_.detach());
     run_and_wait(stream, *blocking, ranges_, current_site());
     return;
@@ -149,7 +149,7 @@ void Copy::to_host(bool non_blocking) {
   }
   // A copy to pageable memory, or to another layout, is done when the call returns. With non_blocking neither torch
   // nor CUDA documents that: the program may not rely on it.
-  if (!non_blocking) host_waits("aten::copy_");
+  if (!non_blocking) host_waits("aten::copy_", source_.device().index());
   auto blocking = task(destination_.detach(), cpu_alias(source_));
   run_and_wait(stream, *blocking, ranges_, current_site(), non_blocking ? Wait::undocumented : Wait::documented);
   if (non_blocking) note_pageable_copy(destination_, stream);

@@ -1,5 +1,8 @@
 #include "counters.h"
 
+#include "gpu_trace.h"
+#include "streams.h"
+
 #include <c10/util/Exception.h>
 
 #include <mutex>
@@ -25,7 +28,7 @@ Counters& counters() {
   return *all;
 }
 
-void host_waits(const std::string& name) {
+void host_waits(const std::string& name, c10::DeviceIndex device) {
   {
     std::lock_guard<std::mutex> lock(waits_mutex());
     waits()[name]++;
@@ -33,6 +36,8 @@ void host_waits(const std::string& name) {
   auto mode = debug_mode.load(std::memory_order_relaxed);
   if (mode == 1) TORCH_WARN("called a synchronizing CUDA operation");
   TORCH_CHECK(mode != 2, "called a synchronizing CUDA operation");
+  auto handle = stream_handle(device, current_stream_id(device));
+  trace([&](auto& to) { to.trace_gpu_stream_synchronization(traced_device, handle); });
 }
 
 std::map<std::string, uint64_t> host_waits_by_name() {

@@ -1,6 +1,8 @@
 // How often operators ran, how often their metadata was remembered, and what made the host wait.
 #pragma once
 
+#include <c10/core/Device.h>
+
 #include <atomic>
 #include <cstdint>
 #include <map>
@@ -15,8 +17,9 @@ struct Counters {
 };
 
 Counters& counters();
-// Notes that the host waits in an operator, and warns or raises as `torch.cuda.set_sync_debug_mode` says.
-void host_waits(const std::string& name);
+// Notes that the host waits for the device's current stream in an operator, tells torch.cuda._gpu_trace, and warns or
+// raises as `torch.cuda.set_sync_debug_mode` says.
+void host_waits(const std::string& name, c10::DeviceIndex device);
 std::map<std::string, uint64_t> host_waits_by_name();
 void reset_counters();
 void set_sync_debug_mode(int mode);  // 0 nothing, 1 warn, 2 raise

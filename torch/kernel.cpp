@@ -364,7 +364,7 @@ Wait Call::wait_of_cuda() const {
 }
 
 void Call::wait_for_results(Stack& results) {
-  if (wait_of_cuda() == Wait::documented) host_waits(op_.name);
+  if (wait_of_cuda() == Wait::documented) host_waits(op_.name, device_);
   auto stream = current_stream(device_);
   auto site = listening_ ? current_site() : 0;
   hand_in_later();

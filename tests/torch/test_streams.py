@@ -232,6 +232,30 @@ def test_functions_that_are_registered_for_traces_are_called(program: Child) -> 
     assert done.returncode == 0, done.stderr
 
 
+def test_functions_that_are_registered_for_traces_hear_of_waits_inside_operators(program: Child) -> None:
+    done = program(
+        """
+        import halstream.torch.cuda_on_host, torch
+        from torch.cuda import _gpu_trace
+
+        seen = []
+        _gpu_trace.register_callback_for_stream_synchronization(seen.append)
+        torch.cuda.init()
+        torch._C._activate_gpu_trace()
+        stream, host = torch.cuda.Stream(), torch.ones(4)
+        x, pinned = torch.ones(4, device="cuda"), host.pin_memory()
+        calls = [x.nonzero, x[0].item, x.cpu, lambda: x.copy_(host), lambda: x.copy_(pinned, non_blocking=True), x.exp]
+        for current, handle in ((torch.cuda.default_stream(), 0), (stream, stream.cuda_stream)):
+            with torch.cuda.stream(current):
+                for i, call in enumerate(calls):
+                    seen.clear()
+                    call()
+                    assert seen == [handle] * (i < 4), (i, seen)
+        """
+    )
+    assert done.returncode == 0, done.stderr
+
+
 def _green_contexts(torch: Any) -> Any:
     if not hasattr(torch.cuda, "green_contexts"):
         pytest.skip("torch has green contexts in Python from 2.15 on")
