@@ -7,6 +7,7 @@
 
 #include <c10/util/Exception.h>
 #include <torch/csrc/Generator.h>
+#include <torch/csrc/utils/pybind.h>
 
 namespace halstream_torch {
 
@@ -45,6 +46,21 @@ PyObject* pool_user_count(PyObject*, PyObject* args) {
   PoolArguments pool;
   if (!parse(args, pool)) return nullptr;
   return guarded([&] { return PyLong_FromLong(pool_users(pool.index(), pool.id())); });
+}
+
+PyObject* private_pools(PyObject*, PyObject*) {
+  return guarded([] {
+    py::list all;
+    for (const auto& [device, id, pool] : pools_in_use()) {
+      auto [owner, idle] = pool->idle();
+      if (owner == 0) continue;
+      py::set addresses;
+      for (auto* address : idle) addresses.add(reinterpret_cast<uintptr_t>(address));
+      all.append(py::make_tuple(
+          static_cast<int>(device), stream_handle(device, owner), py::make_tuple(id.first, id.second), addresses));
+    }
+    return all.release().ptr();
+  });
 }
 
 PyObject* runtime_stream_of(PyObject*, PyObject* args) {
@@ -134,6 +150,8 @@ PyMethodDef capture_functions[] = {
     {"pool_begin", pool_begin, METH_VARARGS, "Let this thread allocate from a pool, as one more user."},
     {"pool_end", pool_end, METH_VARARGS, "End that; the use of the pool stays."},
     {"pool_users", pool_user_count, METH_VARARGS, "How many users a pool has."},
+    {"private_pools", private_pools, METH_NOARGS,
+     "Of each private pool the device, the handle of the stream that has its blocks, its id, and idle addresses."},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace halstream_torch

@@ -92,6 +92,15 @@ int PrivatePool::users() const {
   return users_;
 }
 
+std::pair<halstream_id, std::vector<void*>> PrivatePool::idle() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<void*> addresses;
+  for (const auto& [stream, memories] : idle_) {
+    for (const auto& [bytes, memory] : memories) addresses.push_back(memory.address);
+  }
+  return {owner_, std::move(addresses)};
+}
+
 std::vector<PoolMemory> PrivatePool::take_all() {
   auto all = std::move(kept_);
   kept_.clear();
@@ -184,6 +193,17 @@ int pool_users(DeviceIndex device, MempoolId_t id) {
   std::lock_guard<std::mutex> lock(of.mutex);
   auto found = of.all.find({device, id.first, id.second});
   return found == of.all.end() ? 0 : found->second->users();
+}
+
+std::vector<PoolInUse> pools_in_use() {
+  std::vector<PoolInUse> in_use;
+  auto& of = pools();
+  std::lock_guard<std::mutex> lock(of.mutex);
+  for (const auto& [key, pool] : of.all) {
+    auto [device, first, second] = key;
+    in_use.push_back({device, {first, second}, pool});
+  }
+  return in_use;
 }
 
 void route_capture(DeviceIndex device, uint64_t capture, MempoolId_t id) { add_route(device, capture, id); }

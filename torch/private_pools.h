@@ -51,6 +51,8 @@ class PrivatePool {
   // Returns how many are left. With the last user the pool frees its memory, and from then on what comes back.
   int remove_user();
   int users() const;
+  // The owner, or 0 while the pool has not had memory, and the addresses of what it can give out.
+  std::pair<halstream_id, std::vector<void*>> idle() const;
 
  private:
   std::vector<PoolMemory> take_all();
@@ -72,6 +74,14 @@ PoolPointer pool_with_id(DeviceIndex device, MempoolId_t id);
 void release_pool(DeviceIndex device, MempoolId_t id);
 // The number of users, 0 without such a pool.
 int pool_users(DeviceIndex device, MempoolId_t id);
+
+// A pool that is in use.
+struct PoolInUse {
+  DeviceIndex device;
+  MempoolId_t id;
+  PoolPointer pool;
+};
+std::vector<PoolInUse> pools_in_use();
 
 // Gives allocations for the streams of a capture, or those of the calling thread, to a pool, as one more user of it.
 void route_capture(DeviceIndex device, uint64_t capture, MempoolId_t id);

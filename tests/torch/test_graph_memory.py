@@ -118,6 +118,35 @@ def test_F31_a_pool_of_its_own_for_a_part_of_the_program(torch: Any) -> None:
         torch.cuda.MemPool(object())
 
 
+def test_a_snapshot_shows_which_segments_are_a_pools(torch: Any) -> None:
+    pool, side = torch.cuda.MemPool(), torch.cuda.Stream()
+    assert pool.snapshot() == []
+    x = torch.ones(3 << 20, device="cuda")
+    with torch.cuda.use_mem_pool(pool):
+        kept, dropped = torch.ones(3 << 20, device="cuda"), torch.ones(4 << 20, device="cuda")
+    address, freed = kept.data_ptr(), dropped.data_ptr()
+    del dropped
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        y = x + 1
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            z = y + 1
+        torch.cuda.current_stream().wait_stream(side)
+
+    def blocks(segments: list[dict[str, Any]]) -> dict[int, tuple[Any, str]]:
+        return {b["address"]: (s["segment_pool_id"], b["state"]) for s in segments for b in s["blocks"]}
+
+    every = blocks(torch.cuda.memory_snapshot())
+    assert every[address] == (pool.id, "active_allocated")
+    assert every[freed] == (pool.id, "inactive")
+    assert every[y.data_ptr()] == every[z.data_ptr()] == (graph.pool(), "active_allocated")
+    assert every[x.data_ptr()][0] == (0, 0)
+    of_pool = blocks(pool.snapshot())
+    assert of_pool == {start: block for start, block in every.items() if block[0] == pool.id} != {}
+    assert blocks(torch.cuda.memory_snapshot(graph.pool())).keys() >= {y.data_ptr(), z.data_ptr()}
+
+
 def test_F31_memory_of_a_pool_that_another_stream_used_comes_after_that_work(torch: Any, held: Any) -> None:
     pool, side = torch.cuda.MemPool(), torch.cuda.Stream()
     with torch.cuda.use_mem_pool(pool):

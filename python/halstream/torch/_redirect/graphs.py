@@ -88,7 +88,7 @@ class _Classes:
         self.captures = itertools.count(1)
         self.graph = _graph_class(torch, module, self.captures)
         self.accelerator = _accelerator_class(self.graph)
-        self.pool = _pool_class(module, self)
+        self.pool = _pool_class(torch._C, module, self)
 
     def handle(self) -> Pool:
         """Return the number of a pool that there was not before."""
@@ -312,7 +312,7 @@ def _accelerator_class(graph: type) -> type:
     return _acceleratorGraph
 
 
-def _pool_class(module: Any, classes: _Classes) -> type:
+def _pool_class(native: Any, module: Any, classes: _Classes) -> type:
     """Return what stands for torch.cuda.MemPool."""
 
     class MemPool:
@@ -352,8 +352,8 @@ def _pool_class(module: Any, classes: _Classes) -> type:
             """Return how many users the pool has: this object, blocks of use_mem_pool, and graphs."""
             return int(module.pool_users(self._device, self._id))
 
-        def snapshot(self, include_traces: bool = True) -> NoReturn:
-            """Refuse: segments of pools are not listed."""
-            raise NotBuiltError("MemPool.snapshot is not built: torch.cuda.memory_snapshot() has all segments")
+        def snapshot(self, include_traces: bool = True) -> list[dict[str, Any]]:
+            """Return the segments of the pool, as `torch.cuda.memory_snapshot` does; events are no part of them."""
+            return list(native._cuda_memorySnapshot((*self._id, include_traces))["segments"])
 
     return MemPool

@@ -104,7 +104,7 @@ def _functions(torch: Any, module: Any, history: History) -> dict[str, Any]:
         "_cuda_getAllocatorBackend": lambda: "native",
         "_cuda_get_sync_debug_mode": lambda: debug_mode,
         "_cuda_set_sync_debug_mode": set_debug_mode,
-        "_cuda_memorySnapshot": lambda *args: snapshot(module, history),
+        "_cuda_memorySnapshot": lambda of=None: snapshot(module, history, of),
         "_cuda_isHistoryEnabled": lambda: history.enabled,
         "_cuda_record_memory_history": history.record,
         "_cuda_record_memory_history_legacy": history.record_legacy,

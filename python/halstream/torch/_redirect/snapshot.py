@@ -16,8 +16,24 @@ __all__ = ["segments", "snapshot"]
 _SMALL = 2 << 20
 
 
-def snapshot(module: Any, history: History) -> dict[str, Any]:
-    """Return torch's dictionary."""
+Pool = tuple[int, int]
+#: By device and stream that has the blocks: the id of the private pool, and addresses that it has given to nobody.
+_Private = dict[tuple[int, int], tuple[Pool, set[int]]]
+
+#: How torch calls the pool that a device has for everybody, and all pools together.
+_SHARED: Pool = (0, 0)
+
+
+def snapshot(module: Any, history: History, of: tuple[int, int, bool] | None = None) -> dict[str, Any]:
+    """Return torch's dictionary.
+
+    Parameters
+    ----------
+    of : tuple, optional
+        The id of the pool whose segments are asked for, (0, 0) for all, and whether events are.
+    """
+    first, second, traces = of or (*_SHARED, True)
+    private: _Private = {(device, owner): (pool, idle) for device, owner, pool, idle in module.private_pools()}
     devices = range(module._cuda_getDeviceCount())
     settings = {
         "PYTORCH_CUDA_ALLOC_CONF": "",
@@ -30,8 +46,13 @@ def snapshot(module: Any, history: History) -> dict[str, Any]:
         "roundup_power2_divisions": {},
     }
     return {
-        "segments": [segment for device in devices for segment in _segments(device, history)],
-        "device_traces": history.traces(),
+        "segments": [
+            segment
+            for device in devices
+            for segment in _segments(device, history, private)
+            if (first, second) in (_SHARED, segment["segment_pool_id"])
+        ],
+        "device_traces": history.traces() if traces else [[] for _ in devices],
         "external_annotations": [],
         "allocator_settings": settings,
     }
@@ -44,11 +65,13 @@ def segments(module: Any) -> Iterator[tuple[int, int, int]]:
         yield from {(device, chunk["segment"]["start"], chunk["segment"]["size"]) for chunk in chunks}
 
 
-def _segments(device: int, history: History) -> Iterator[dict[str, Any]]:
+def _segments(device: int, history: History, private: _Private) -> Iterator[dict[str, Any]]:
     chunks: list[ChunkRecord] = decode(_native.pool_chunks(device))
     for (start, size), of in itertools.groupby(chunks, lambda c: (c["segment"]["start"], c["segment"]["size"])):
         members = list(of)
-        blocks = [_block(chunk, history) for chunk in members]
+        stream = next((chunk["stream"] for chunk in members if chunk["stream"]), 0)
+        pool, idle = private.get((device, stream), (_SHARED, set()))
+        blocks = [_block(chunk, history, idle) for chunk in members]
         yield {
             "device": device,
             "address": start,
@@ -56,20 +79,23 @@ def _segments(device: int, history: History) -> Iterator[dict[str, Any]]:
             "allocated_size": sum(b["size"] for b in blocks if b["state"] == "active_allocated"),
             "active_size": sum(b["size"] for b in blocks if b["state"] != "inactive"),
             "requested_size": sum(b["requested_size"] for b in blocks),
-            "stream": next((chunk["stream"] for chunk in members if chunk["stream"]), 0),
+            "stream": stream,
             "segment_type": "small" if size <= _SMALL else "large",
-            "segment_pool_id": (0, 0),
+            "segment_pool_id": pool,
             "is_expandable": False,
             "frames": [],
             "blocks": blocks,
         }
 
 
-def _block(chunk: ChunkRecord, history: History) -> dict[str, Any]:
-    state = "active_allocated" if chunk["size"] else "active_awaiting_free" if chunk["used"] else "inactive"
-    requested, frames = history.allocation(chunk["chunk"]["start"], chunk["size"]) if chunk["size"] else (0, [])
+def _block(chunk: ChunkRecord, history: History, idle: set[int]) -> dict[str, Any]:
+    start = chunk["chunk"]["start"]
+    free = start in idle
+    lent = chunk["size"] != 0 and not free
+    state = "active_allocated" if lent else "active_awaiting_free" if chunk["used"] and not free else "inactive"
+    requested, frames = history.allocation(start, chunk["size"]) if lent else (0, [])
     return {
-        "address": chunk["chunk"]["start"],
+        "address": start,
         "size": chunk["chunk"]["size"],
         "requested_size": requested,
         "state": state,
