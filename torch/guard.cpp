@@ -2,6 +2,7 @@
 
 #include "allocator.h"
 #include "gpu_trace.h"
+#include "private_pools.h"
 #include "streams.h"
 
 #include <c10/core/impl/DeviceGuardImplInterface.h>
@@ -63,6 +64,7 @@ class DeviceGuard final : public c10::impl::DeviceGuardImplInterface {
     check(core->stream_query(runtime_stream(stream), &done));
     return done != 0;
   }
+  bool isStreamCapturing(const Stream& stream) const { return capture_of(runtime_stream(stream)) != 0; }
   void synchronizeStream(const Stream& stream) const override {
     trace([&](auto& to) { to.trace_gpu_stream_synchronization(traced_device, handle_of(stream)); });
     synchronize_stream(runtime_stream(stream));

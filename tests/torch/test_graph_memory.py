@@ -124,8 +124,9 @@ def test_a_snapshot_shows_which_segments_are_a_pools(torch: Any) -> None:
     x = torch.ones(3 << 20, device="cuda")
     with torch.cuda.use_mem_pool(pool):
         kept, dropped = torch.ones(3 << 20, device="cuda"), torch.ones(4 << 20, device="cuda")
+        parts = [torch.ones(2000, device="cuda") for _ in range(3)]
     address, freed = kept.data_ptr(), dropped.data_ptr()
-    del dropped
+    del dropped, parts
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         y = x + 1
@@ -140,6 +141,8 @@ def test_a_snapshot_shows_which_segments_are_a_pools(torch: Any) -> None:
     every = blocks(torch.cuda.memory_snapshot())
     assert every[address] == (pool.id, "active_allocated")
     assert every[freed] == (pool.id, "inactive")
+    states = [[block["state"] for block in s["blocks"]] for s in torch.cuda.memory_snapshot()]
+    assert not [found for found in states if ("inactive", "inactive") in zip(found, found[1:], strict=False)]
     assert every[y.data_ptr()] == every[z.data_ptr()] == (graph.pool(), "active_allocated")
     assert every[x.data_ptr()][0] == (0, 0)
     of_pool = blocks(pool.snapshot())

@@ -395,3 +395,34 @@ def test_F30_graphs_of_torch_accelerator(torch: Any) -> None:
     for _ in range(3):
         graph.replay()
     assert x.tolist() == [3.0] * 5
+
+
+def test_F30_streams_of_every_class_know_that_they_are_captured(torch: Any) -> None:
+    if not hasattr(torch.Stream, "is_capturing"):
+        pytest.skip("torch.Stream has the method since 2.15")
+    side, graph = torch.cuda.Stream(), torch.cuda.CUDAGraph()
+
+    def seen() -> list[bool]:
+        of_torch = torch.Stream(stream_id=side.stream_id, device_index=side.device_index, device_type=side.device_type)
+        streams = torch.accelerator.current_stream(), torch.cuda.current_stream(), of_torch, side
+        return [stream.is_capturing() for stream in streams]
+
+    assert seen() == [False] * 4
+    x = torch.ones(4, device="cuda")
+    with torch.cuda.graph(graph):
+        x.add_(1)
+        assert seen() == [True, True, False, False]
+        side.wait_stream(torch.cuda.current_stream())
+        assert seen() == [True] * 4
+        torch.cuda.current_stream().wait_stream(side)
+    assert seen() == [False] * 4
+
+
+def test_F30_an_optimizer_that_is_not_capturable_refuses_the_capture(torch: Any) -> None:
+    weight = torch.nn.Parameter(torch.ones(4, device="cuda"))
+    weight.grad = torch.ones_like(weight)
+    optimizer = torch.optim.Adam([weight], lr=0.1)
+    optimizer.step()
+    with pytest.raises(RuntimeError, match=r"Attempting CUDA graph capture of step\(\)"), torch.cuda.graph(torch.cuda.CUDAGraph()):
+        weight.grad.mul_(2)
+        optimizer.step()

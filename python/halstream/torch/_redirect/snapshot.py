@@ -71,7 +71,7 @@ def _segments(device: int, history: History, private: _Private) -> Iterator[dict
         members = list(of)
         stream = next((chunk["stream"] for chunk in members if chunk["stream"]), 0)
         pool, idle = private.get((device, stream), (_SHARED, set()))
-        blocks = [_block(chunk, history, idle) for chunk in members]
+        blocks = _merged([_block(chunk, history, idle) for chunk in members])
         yield {
             "device": device,
             "address": start,
@@ -86,6 +86,17 @@ def _segments(device: int, history: History, private: _Private) -> Iterator[dict
             "frames": [],
             "blocks": blocks,
         }
+
+
+def _merged(blocks: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Join free neighbours, as torch's allocator does: what a private pool can give out again stays apart in ours."""
+    joined: list[dict[str, Any]] = []
+    for block in blocks:
+        if joined and joined[-1]["state"] == block["state"] == "inactive":
+            joined[-1]["size"] += block["size"]
+        else:
+            joined.append(block)
+    return joined
 
 
 def _block(chunk: ChunkRecord, history: History, idle: set[int]) -> dict[str, Any]:
