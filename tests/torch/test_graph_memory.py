@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 from typing import Any
 
 import pytest
@@ -142,7 +143,7 @@ def test_a_snapshot_shows_which_segments_are_a_pools(torch: Any) -> None:
     assert every[address] == (pool.id, "active_allocated")
     assert every[freed] == (pool.id, "inactive")
     states = [[block["state"] for block in s["blocks"]] for s in torch.cuda.memory_snapshot()]
-    assert not [found for found in states if ("inactive", "inactive") in zip(found, found[1:], strict=False)]
+    assert not [found for found in states if ("inactive", "inactive") in itertools.pairwise(found)]
     assert every[y.data_ptr()] == every[z.data_ptr()] == (graph.pool(), "active_allocated")
     assert every[x.data_ptr()][0] == (0, 0)
     of_pool = blocks(pool.snapshot())

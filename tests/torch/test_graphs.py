@@ -423,6 +423,9 @@ def test_F30_an_optimizer_that_is_not_capturable_refuses_the_capture(torch: Any)
     weight.grad = torch.ones_like(weight)
     optimizer = torch.optim.Adam([weight], lr=0.1)
     optimizer.step()
-    with pytest.raises(RuntimeError, match=r"Attempting CUDA graph capture of step\(\)"), torch.cuda.graph(torch.cuda.CUDAGraph()):
+    with (
+        pytest.raises(RuntimeError, match=r"Attempting CUDA graph capture of step\(\)"),
+        torch.cuda.graph(torch.cuda.CUDAGraph()),
+    ):
         weight.grad.mul_(2)
         optimizer.step()
