@@ -11,7 +11,7 @@ APT := $(if $(filter 0,$(shell id -u)),,sudo -n )apt-get
 # The tests start some thousands of interpreters, each of which would compile the package's modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: build run check test test-programs test-browser test-notebook test-campaign test-all test-versions test-cuda-fake header-check kernels-check oracle-cuda oracle-cupy-graph oracle-libcuda cuda-library test-torch torch-wheels torch-programs torch-opinfo torch-races kernels interop acl-library acl-c lint lint-go format contract mutants fuzz soak faults trust test-ascend-fake paddle-programs docs gallery graphviz \
+.PHONY: build run check test test-programs test-browser test-notebook test-campaign test-all test-versions test-cuda-fake header-check kernels-check oracle-cuda oracle-cupy-graph oracle-libcuda oracle-torch cuda-library test-torch torch-wheels torch-programs torch-opinfo torch-races kernels interop acl-library acl-c lint lint-go format contract mutants fuzz soak faults trust test-ascend-fake paddle-programs docs gallery graphviz \
 	bench bench-torch-programs gpu gpu-pack wheel wheels wheels-macos wheel-free-threaded test-free-threaded sdist smoke clean test-cuda-queues test-cuda-one-device
 
 # The environment for development: the package is installed in place, so Python
@@ -129,6 +129,12 @@ oracle-libcuda: build
 # cupy's own tests of graphs on halstream.cupy. pip downloads cupy's source into build/oracle-cupy for them.
 oracle-cupy-graph: build
 	$(BIN)/python tools/oracle_cupy.py $(ORACLE)
+
+# torch's own tests of streams, events, memory and graphs on halstream's device. The first time it needs a git repository
+# of torch, whose tests stay in build/oracle-torch: ORACLE="--source ../pytorch@v2.15.0"; then ORACLE="-k record_stream" for
+# some of them.
+oracle-torch: build
+	$(BIN)/python tools/oracle_torch.py $(ORACLE)
 
 # The runtime part of AscendCL for programs in C and C++: libascendcl.so, its headers, a pkg-config file and
 # a CMake package, in build/ascend. It needs Go and a C compiler, and no Python.
