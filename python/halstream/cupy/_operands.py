@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._core import _current
+from .._dialects._kernel_arguments import Packed
 from .._memory._array import Array
 from ._ndarray import ndarray
 from .cuda import _compile, runtime
-from .cuda._arguments import Packed, pack
+from .cuda._arguments import pack
 from .cuda.function import Function, Module
 
 __all__ = [

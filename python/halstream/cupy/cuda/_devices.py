@@ -6,9 +6,9 @@ import re
 
 from ... import _core as core
 from ..._core import _current, _interop
+from ..._dialects import _cuda_attributes
 from ..._dialects._adapt import raising
 from ._errors import ERRORS, CUDARuntimeError, c_int
-from ._properties import HOST_DOMAIN
 
 __all__ = [
     "check_status",
@@ -73,17 +73,14 @@ def deviceGetByPCIBusId(pci_bus_id: str) -> int:
     domain, bus, device = (int(part, 16) for part in match.groups()[:3])
     if _interop.backend_name() != "host":
         return _by_bus_id(f"{domain:04x}:{bus:02x}:{device:02x}", pci_bus_id)
-    if domain != HOST_DOMAIN or device or bus >= getDeviceCount():
+    if domain != _cuda_attributes.HOST_DOMAIN or device or bus >= getDeviceCount():
         raise ERRORS["invalid_device"](f"no device has the PCI bus id {pci_bus_id!r}")
     return bus
 
 
 @raising(ERRORS)
 def _bus_id(device: int) -> str:
-    ordinal = core.ordinal(c_int(device))
-    if _interop.backend_name() != "host":
-        return _interop.fact(ordinal, "pci").lower()
-    return f"{HOST_DOMAIN:04x}:{ordinal:02x}:00.0"
+    return _cuda_attributes.pci_bus_id(core.ordinal(c_int(device)))
 
 
 def _by_bus_id(wanted: str, given: str) -> int:

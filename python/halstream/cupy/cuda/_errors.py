@@ -9,9 +9,9 @@ from typing import Any
 
 from ..._dialects import _not_built
 from ..._dialects._adapt import family
+from ..._dialects._cuda_status import STATUS_OF_KIND, STATUSES, UNKNOWN
 from ..._errors import HalError
 from ..._memory._pools import thread
-from ._status import STATUS_OF_KIND, STATUSES, UNKNOWN
 
 
 def intptr(value: Any) -> int:

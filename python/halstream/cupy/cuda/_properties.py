@@ -6,15 +6,13 @@ from typing import Any
 
 from ... import _core as core
 from ..._core import _interop
+from ..._dialects import _cuda_attributes
 from ..._dialects._adapt import raising
 from ..._memory import memory_info
 from . import _constants as constants
 from ._errors import ERRORS, c_int
 
 __all__ = ["deviceGetAttribute", "getDeviceProperties"]
-
-# The PCI domain of host devices: no real bus has it.
-HOST_DOMAIN = 0xFFFF
 
 #: Every attribute by its name without the prefix.
 ATTRIBUTES = {
@@ -114,80 +112,9 @@ _SEVERAL = {
 # Entries that are attributes of the driver for which the package has no constant.
 _BY_NUMBER = {"persistingL2CacheMaxSize": 108, "accessPolicyMaxWindowSize": 109}
 
-# What a vendor's device has and this runtime does not offer there.
-_NOT_BUILT_ON_VENDORS = frozenset(
-    ATTRIBUTES[name]
-    for name in (
-        "ConcurrentManagedAccess",
-        "DirectManagedMemAccessFromHost",
-        "ManagedMemory",
-        "MemoryPoolSupportedHandleTypes",
-    )
-)
+_NUMBERS = frozenset(ATTRIBUTES.values())
 
-
-def _host_attributes(ordinal: int) -> dict[str, int]:
-    """Return the attributes of a host device that are not 0.
-
-    Its memory is the host's: managed, pageable and registered memory are used
-    where they lie. What kernels may have is said by the device.
-    """
-    engines = int(_interop.device_facts(ordinal)["multi_processor_count"])
-    least, greatest = core.Device(ordinal).priority_range
-    ones = (
-        "CanMapHostMemory",
-        "CanUseHostPointerForRegisteredMem",
-        "ConcurrentManagedAccess",
-        "DirectManagedMemAccessFromHost",
-        "GpuOverlap",
-        "HostNativeAtomicSupported",
-        "HostRegisterSupported",
-        "Integrated",
-        "ManagedMemory",
-        "MemoryPoolsSupported",
-        "PageableMemoryAccess",
-        "PageableMemoryAccessUsesHostPageTables",
-        "UnifiedAddressing",
-    )
-    return {
-        **{name: int(_interop.fact(ordinal, f"attribute:{number}", "0")) for name, number in ATTRIBUTES.items()},
-        **dict.fromkeys(ones, 1),
-        "AsyncEngineCount": engines,
-        "ConcurrentKernels": int(engines > 1),
-        "MaxPitch": 2**31 - 1,
-        "PciBusId": ordinal,
-        "PciDomainId": HOST_DOMAIN,
-        "StreamPrioritiesSupported": int(least != greatest),
-    }
-
-
-def _npu_attributes(ordinal: int) -> dict[str, int]:
-    """Return the attributes of an Ascend NPU that are not 0: what this runtime offers there."""
-    least, greatest = core.Device(ordinal).priority_range
-    ones = ("CanMapHostMemory", "ConcurrentKernels", "HostRegisterSupported", "MemoryPoolsSupported")
-    return {
-        **dict.fromkeys(ones, 1),
-        "MultiProcessorCount": int(_interop.fact(ordinal, "processors", "0")),
-        "StreamPrioritiesSupported": int(least != greatest),
-    }
-
-
-#: The backends whose devices have no attributes of CUDA of their own, and what is said of them.
-_DERIVED = {"host": _host_attributes, "ascend": _npu_attributes}
-
-_NAMES = {number: name for name, number in ATTRIBUTES.items()}
-
-
-@raising(ERRORS)
-def _attribute(ordinal: int, number: int) -> int:
-    if number in _NOT_BUILT_ON_VENDORS:
-        return 0
-    # What the driver of a device does not know, the device does not have.
-    return int(_interop.fact(ordinal, f"attribute:{number}", "0"))
-
-
-def _on_host() -> bool:
-    return _interop.backend_name() == "host"
+_attribute = raising(ERRORS)(_cuda_attributes.attribute)
 
 
 @raising(ERRORS)
@@ -198,8 +125,6 @@ def _ordinal(device: int) -> int:
 def all_attributes(device: int) -> dict[str, int]:
     """Return every attribute by its name; what the device does not have is 0."""
     ordinal = _ordinal(device)
-    if derived := _DERIVED.get(_interop.backend_name()):
-        return {**dict.fromkeys(ATTRIBUTES, 0), **derived(ordinal)}
     return {name: _attribute(ordinal, number) for name, number in ATTRIBUTES.items()}
 
 
@@ -210,10 +135,8 @@ def deviceGetAttribute(attrib: int, device: int) -> int:
     managed memory, count as absent.
     """
     number, ordinal = c_int(attrib), _ordinal(device)
-    if number not in _NAMES:
+    if number not in _NUMBERS:
         raise ERRORS["invalid_value"](f"no attribute of a device has the number {attrib}")
-    if derived := _DERIVED.get(_interop.backend_name()):
-        return derived(ordinal).get(_NAMES[number], 0)
     return _attribute(ordinal, number)
 
 
@@ -225,7 +148,7 @@ def getDeviceProperties(device: int) -> dict[str, Any]:
     """
     ordinal = _ordinal(device)
     facts, known = _interop.device_facts(ordinal), all_attributes(device)
-    by_number = {name: 0 if _on_host() else _attribute(ordinal, number) for name, number in _BY_NUMBER.items()}
+    by_number = {name: _attribute(ordinal, number) for name, number in _BY_NUMBER.items()}
     return {
         "name": facts["name"].encode(),
         "major": facts["major"],

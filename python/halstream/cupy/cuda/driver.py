@@ -5,41 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..._dialects._cuda_status import STATUS_OF_KIND, STATUSES, driver_name
 from ..._errors import HalError
 from ._errors import c_int
 from ._errors import not_built as _not_built
-from ._status import STATUS_OF_KIND, STATUSES
 
 __all__ = ["CUDADriverError", "check_status", "get_build_version"]
-
-# Where the driver's name is not the runtime's, spelt in the driver's way.
-_OWN_NAMES = {
-    0: "SUCCESS",
-    2: "ERROR_OUT_OF_MEMORY",
-    3: "ERROR_NOT_INITIALIZED",
-    4: "ERROR_DEINITIALIZED",
-    46: "ERROR_DEVICE_UNAVAILABLE",
-    200: "ERROR_INVALID_IMAGE",
-    201: "ERROR_INVALID_CONTEXT",
-    205: "ERROR_MAP_FAILED",
-    206: "ERROR_UNMAP_FAILED",
-    209: "ERROR_NO_BINARY_FOR_GPU",
-    214: "ERROR_ECC_UNCORRECTABLE",
-    216: "ERROR_CONTEXT_ALREADY_IN_USE",
-    400: "ERROR_INVALID_HANDLE",
-    500: "ERROR_NOT_FOUND",
-    708: "ERROR_PRIMARY_CONTEXT_ACTIVE",
-    719: "ERROR_LAUNCH_FAILED",
-}
-
-
-def _name(status: int) -> str:
-    if status in _OWN_NAMES:
-        return "CUDA_" + _OWN_NAMES[status]
-    words = ""
-    for letter, after in zip(name := STATUSES[status][0].removeprefix("cuda"), name[1:] + "_", strict=True):
-        words += letter.upper() + ("_" if letter.islower() and after.isupper() else "")
-    return "CUDA_" + words
 
 
 class CUDADriverError(RuntimeError):
@@ -54,7 +25,7 @@ class CUDADriverError(RuntimeError):
         self.status: int = c_int(status)
         known = self.status in STATUSES
         text = STATUSES[self.status][1] if known else "unrecognized error code"
-        super().__init__(f"{_name(self.status) if known else text}: {text}")
+        super().__init__(f"{driver_name(self.status) if known else text}: {text}")
 
     def __reduce__(self) -> Any:
         return _driver_error_again, (self.status, self.detail)

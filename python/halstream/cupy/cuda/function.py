@@ -7,11 +7,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..._core import _current, _hostfunc
-from ..._errors import HalError
+from ..._core import _current
+from ..._dialects import _kernel_arguments
+from ..._errors import HalError, NotSupportedError
 from ..._kernel import _launch
-from ..._kernel._packing import CELL, shape_of
-from ._arguments import Packed, pack
+from ..._kernel._packing import shape_of
+from ._arguments import pack
 from ._blocks import concrete, stream_of
 from ._captured import keep_captured
 from ._errors import not_built as _not_built
@@ -22,10 +23,6 @@ __all__ = ["Function", "Module"]
 
 # Bytes of dynamic and static shared memory that a block may have unless a kernel asks for more.
 _SHARED = 48 << 10
-
-# What errors call the kinds of arguments.
-_KINDS = {"p": "a pointer", "i": "an integer", "u": "an integer", "f": "a floating-point number", "b": "a bool"}
-_KINDS |= {"c": "a complex number", "V": "a structure"}
 
 
 class Module:
@@ -174,48 +171,25 @@ class Function:
         self, grid: tuple[int, ...], block: tuple[int, ...], args: Any, shared: int, stream: Any, cooperative: bool
     ) -> None:
         where = concrete(stream_of(stream))
-        packed = [self._fitting(i, pack(value)) for i, value in enumerate(args)]
-        if _hostfunc.keep is not None:  # a sanitizer wants to know which arrays are only read
-            for i, (p, mode) in enumerate(zip(packed, self.module._loaded().accesses(self._name), strict=False)):
-                if p.mode == "B":
-                    packed[i] = p._replace(mode=mode.upper())
+        try:
+            packed = _kernel_arguments.fitted(self._name, self._kernel, [pack(value) for value in args])
+        except NotSupportedError as exc:
+            raise unsupported(str(exc)) from exc
         if shared > self.dynamic_shared:
             raise driver_error(
                 1,
                 f"a block of {self._name} is asked to have {shared} bytes of dynamic shared memory, and "
                 f"max_dynamic_shared_size_bytes is {self.dynamic_shared}",
             )
-        modes, cells = "".join(p.mode for p in packed).encode(), b"".join(p.cell for p in packed)
-        memory = [p.memory for p in packed if p.memory is not None]
         try:
             shape = shape_of(self._name, grid, block)
             if shared or cooperative:
                 shape = shape.with_options(self._name, shared, bool(cooperative), None)
-            _launch.enqueue(self._name, self._kernel, where, shape, modes, cells, memory)
+            memory = _kernel_arguments.enqueue(self._name, self._kernel, where, shape, packed)
         except HalError as exc:
             raise driver_error(exc) from exc
         if memory:
             keep_captured(where, *memory)
-
-    def _fitting(self, number: int, given: Packed) -> Packed:
-        """Return an argument that fits its parameter as far as the driver says what that is."""
-        sizes, has = self._kernel.sizes, 8 if given.kind == "p" else len(given.cell)
-        size = has if sizes is None or number >= len(sizes) else sizes[number]
-        if size == has:
-            if has > CELL:
-                raise unsupported(
-                    f"kernel {self._name}, argument {number + 1}: a value of {has} bytes; {CELL} are the most, give a "
-                    "pointer to it"
-                )
-            return given._replace(cell=given.cell.ljust(CELL, b"\0"))
-        if given.kind in "iu" and size < has:
-            value = int.from_bytes(given.cell, "little", signed=given.kind == "i")
-            if -(1 << 8 * size - 1) <= value < 1 << 8 * size:
-                return given._replace(cell=given.cell[:size].ljust(CELL, b"\0"))
-        raise TypeError(
-            f"kernel {self._name}, argument {number + 1}: the parameter has {size} bytes, and {_KINDS[given.kind]} of "
-            f"{has} bytes does not fit; give a NumPy scalar of the parameter's type, such as numpy.float32(x)"
-        )
 
 
 def _three(size: Sequence[Any]) -> tuple[int, ...]:

@@ -1,6 +1,8 @@
-"""Numbers, names and texts of the CUDA runtime's status codes (CUDA 12.9)."""
+"""Numbers, names and texts of CUDA's status codes (CUDA 12.9): the runtime's and the driver's."""
 
 from __future__ import annotations
+
+__all__ = ["STATUSES", "STATUS_OF_KIND", "UNKNOWN", "driver_name"]
 
 UNKNOWN = ("unrecognized error code", "unrecognized error code")
 
@@ -188,3 +190,33 @@ STATUS_OF_KIND = {
     "wrong_context": 400,
     "wrong_device": 400,
 }
+
+# Where the driver's name is not the runtime's, spelt in the driver's way.
+_DRIVER_NAMES = {
+    0: "SUCCESS",
+    2: "ERROR_OUT_OF_MEMORY",
+    3: "ERROR_NOT_INITIALIZED",
+    4: "ERROR_DEINITIALIZED",
+    46: "ERROR_DEVICE_UNAVAILABLE",
+    200: "ERROR_INVALID_IMAGE",
+    201: "ERROR_INVALID_CONTEXT",
+    205: "ERROR_MAP_FAILED",
+    206: "ERROR_UNMAP_FAILED",
+    209: "ERROR_NO_BINARY_FOR_GPU",
+    214: "ERROR_ECC_UNCORRECTABLE",
+    216: "ERROR_CONTEXT_ALREADY_IN_USE",
+    400: "ERROR_INVALID_HANDLE",
+    500: "ERROR_NOT_FOUND",
+    708: "ERROR_PRIMARY_CONTEXT_ACTIVE",
+    719: "ERROR_LAUNCH_FAILED",
+}
+
+
+def driver_name(status: int) -> str:
+    """Return the driver's name of a known status, such as CUDA_ERROR_INVALID_VALUE."""
+    if status in _DRIVER_NAMES:
+        return "CUDA_" + _DRIVER_NAMES[status]
+    words = ""
+    for letter, after in zip(name := STATUSES[status][0].removeprefix("cuda"), name[1:] + "_", strict=True):
+        words += letter.upper() + ("_" if letter.islower() and after.isupper() else "")
+    return "CUDA_" + words
