@@ -315,6 +315,7 @@ _LAZY = {
     "torch": "",
     "paddle": "",
     "mindspore": "",
+    "cuda": "",
     "cupy": "",
     "cupyx": "",
     "acl": "",

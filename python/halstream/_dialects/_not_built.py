@@ -23,7 +23,10 @@ from .._core._strict import strict
 from .._errors import NotSupportedError
 from .._notes import point_to_page
 
-__all__ = ["Errors", "NotBuiltError", "attribute_error", "is_not_built", "names", "not_built", "public_names"]
+__all__ = [
+    "Errors", "NotBuiltError", "attribute_error", "is_not_built", "names", "not_built", "not_built_function",
+    "public_names",
+]  # fmt: skip
 
 _PACKAGE = __name__.partition(".")[0]
 
@@ -58,6 +61,8 @@ _HINTS: Mapping[str, str] = MappingProxyType(
         "tensors",
         "cupy": "halstream.cupy has cupy's streams, events, devices and memory, kernels, and a few functions of arrays",
         "cupyx": "halstream.cupyx has cupyx's pinned memory and cupyx.profiler",
+        "cuda": "halstream.cuda has cuda.core's devices, streams, events, memory, kernels and graphs by capture. A program "
+        "of the real cuda.core runs without a GPU by `halstream run --cuda PROGRAM`",
         "acl": "halstream.acl has pyACL's runtime (acl.rt), acl.util and captures (acl.mdl): no models, operators or "
         "media",
     }
@@ -214,6 +219,12 @@ def _function(module: str, name: str, path: str, errors: Errors) -> Any:
     function.__doc__ = f"{path}: not built yet."
     function._stands_for = path, errors  # type: ignore[attr-defined]
     return function
+
+
+def not_built_function(path: str, errors: Errors = _ERRORS) -> Any:
+    """Return a placeholder for a function of a mirrored package, or for a method of one of its classes."""
+    owner, _, name = path.rpartition(".")
+    return _function(f"{_PACKAGE}.{owner}", name, path, errors)
 
 
 def _module(module: str, name: str, path: str, errors: Errors) -> Any:
