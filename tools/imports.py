@@ -123,8 +123,8 @@ WANTED = {
 LAYERS = (
     *("_compiled", "_notes", "_errors", "_explain", "_record_types", "_records", "_runtime", "_native", "_sites"),
     *("_core", "_memory", "_kernel", "_traces", "_dialects", "_stalls", "_checks", "_schedules"),
-    *("_capi", "_driver", "acl", "cupy", "cupyx", "mindspore", "paddle", "torch", "_notebook", "_lint", "_campaign"),
-    *("_plugin", "testing", "pytest_plugin", "_cli", "cli", "__main__"),
+    *("_capi", "_driver", "acl", "cuda", "cupy", "cupyx", "mindspore", "paddle", "torch", "_notebook", "_lint"),
+    *("_campaign", "_plugin", "testing", "pytest_plugin", "_cli", "cli", "__main__"),
 )
 
 #: Imports that may close a cycle.

@@ -44,7 +44,7 @@ ROOT = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 #: The redirection of the real torch, which is no part of the dialect that mirrors it.
 _REDIRECT = os.path.join(ROOT, "torch", "_redirect") + os.sep
-_DIALECTS = frozenset({"torch", "paddle", "mindspore", "cupy", "acl"})
+_DIALECTS = frozenset({"torch", "paddle", "mindspore", "cupy", "cuda", "acl"})
 # The command, within which nothing but the program's own calls count.
 _COMMAND = f"{ROOT}_cli{os.sep}"
 # Frames from here on outward belong to whoever runs the program.

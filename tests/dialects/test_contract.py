@@ -1,4 +1,4 @@
-"""One short list of rules through all five dialects.
+"""One short list of rules through all six dialects.
 
 `ADAPTERS` says how each dialect words the same thing; the tests know no
 dialect. What only one dialect has is tested in its own files.
@@ -162,6 +162,42 @@ class CuPy(Torch):
             yield
 
 
+class CudaCore(Torch):
+    """cuda.core: `sync`, one `wait`, times by subtraction; no current stream."""
+
+    def __init__(self) -> None:
+        from halstream.cuda import core
+
+        self.names = core
+        self.error = Exception  # a wrong operand of wait() is a ValueError there
+        self.device = core.Device(0)
+        self.device.set_current()
+
+    def stream(self, priority: int = 0) -> Any:
+        return self.device.create_stream(options={"priority": priority})
+
+    def event(self, timing: bool = False) -> Any:
+        return self.device.create_event({"timing_enabled": timing})
+
+    def record(self, event: Any, stream: Any) -> None:
+        stream.record(event)
+
+    def wait(self, stream: Any, event: Any) -> None:
+        stream.wait(event)
+
+    def wait_stream(self, stream: Any, other: Any) -> None:
+        stream.wait(other)
+
+    def done(self, event: Any) -> bool:
+        return bool(event.is_done)
+
+    def synchronize(self, thing: Any) -> None:
+        thing.sync()
+
+    def elapsed(self, start: Any, end: Any) -> float:
+        return float(end - start)
+
+
 class CodeError(Exception):
     """A code other than 0 that an ACL function returned."""
 
@@ -236,7 +272,7 @@ class ACL(Torch):
         return int(self.check(self.names.stream_get_priority(stream)))
 
 
-ADAPTERS = {"torch": Torch, "paddle": Paddle, "mindspore": MindSpore, "cupy": CuPy, "acl": ACL}
+ADAPTERS = {"torch": Torch, "paddle": Paddle, "mindspore": MindSpore, "cupy": CuPy, "cuda": CudaCore, "acl": ACL}
 
 
 def speakers(*without: str) -> list[Any]:
@@ -254,8 +290,8 @@ def say(request: pytest.FixtureRequest) -> Iterator[Any]:
 
 # paddle's events always keep time, and elapsed_time waits for the end event.
 strict_timing = pytest.mark.parametrize("say", speakers("paddle"), indirect=True)
-# In AscendCL every call names its stream: there is no current one.
-has_current_stream = pytest.mark.parametrize("say", speakers("acl"), indirect=True)
+# In cuda.core and AscendCL every call names its stream: there is no current one.
+has_current_stream = pytest.mark.parametrize("say", speakers("cuda", "acl"), indirect=True)
 
 
 def test_functions_run_in_stream_order(say: Any) -> None:

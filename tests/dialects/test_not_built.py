@@ -64,8 +64,8 @@ def use(found: Any) -> None:
         found(1, a=2)
 
 
-def test_five_dialects_list_the_names_of_their_packages() -> None:
-    assert DIALECTS == ["acl", "cupy", "cupyx", "mindspore", "paddle", "torch"]
+def test_six_dialects_list_the_names_of_their_packages() -> None:
+    assert DIALECTS == ["acl", "cuda", "cupy", "cupyx", "mindspore", "paddle", "torch"]
     kinds = {kind for listed in LISTED.values() for kind in listed.values()}
     assert kinds == {"classes", "functions", "modules", "values", "attributes"}
     for dialect in DIALECTS:
@@ -110,14 +110,18 @@ def test_every_attribute_of_the_classes_of_strict_mode_is_there(owner: str) -> N
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_names_are_both_built_and_not_built(dialect: str) -> None:
-    where = module(dialect)
-    functions = [name for name, kind in LISTED[dialect].items() if kind in ("classes", "functions")]
+    owner = "cuda.core" if dialect == "cuda" else dialect  # cuda is a folder of packages
+    where = module(owner)
+    functions = [name for name, kind in LISTED[owner].items() if kind in ("classes", "functions")]
     found = [is_not_built(getattr(where, name)) for name in functions]
     assert True in found
     assert False in found
 
 
-@pytest.mark.parametrize("owner", ["acl.rt", "cupy.cuda.runtime", "paddle.device", "mindspore.ops", *DIALECTS])
+INSIDE = ["acl.rt", "cuda.core", "cuda.core.graph", "cupy.cuda.runtime", "paddle.device", "mindspore.ops"]
+
+
+@pytest.mark.parametrize("owner", [*INSIDE, *DIALECTS])
 def test_names_that_the_package_lacks_are_plain_errors(owner: str) -> None:
     where = module(owner)
     with pytest.raises(AttributeError, match="has no attribute 'no_such_name'") as info:
@@ -140,6 +144,8 @@ def test_attributes_that_the_class_lacks_are_plain_errors(owner: str) -> None:
 def test_a_program_may_import_what_it_does_not_use() -> None:
     from halstream.acl import mdl
     from halstream.acl.rt import launch_kernel
+    from halstream.cuda.core import Linker, utils
+    from halstream.cuda.core.graph import GraphDefinition
     from halstream.cupy import flatiter, linalg, vectorize
     from halstream.mindspore import Model, ops
     from halstream.paddle import DataParallel, concat
@@ -158,6 +164,11 @@ def test_a_program_may_import_what_it_does_not_use() -> None:
     with pytest.raises(hs.NotSupportedError, match=r"(?m)^mindspore\.ops\.Conv2D is not built yet$"):
         ops.Conv2D(1, 1)
     assert callable(concat)
+    with pytest.raises(hs.NotSupportedError, match=r"(?m)^cuda\.core\.Linker is not built yet$"):
+        Linker()
+    with pytest.raises(AttributeError, match=r"(?m)^cuda\.core\.utils\.StridedMemoryView is not built yet$"):
+        utils.StridedMemoryView  # noqa: B018
+    assert not isinstance(3, GraphDefinition)
 
 
 @pytest.mark.usefixtures("backend")
@@ -186,6 +197,7 @@ def test_a_program_may_import_what_it_does_not_use() -> None:
             "cudaErrorNotSupported: operation not supported (cupy.sum is not built yet",
             "a few functions of arrays",
         ),
+        ("cuda.bindings.driver", "cuda.bindings.driver is not built yet", "halstream run --cuda PROGRAM"),
         ("acl.dvpp", "module 'halstream.acl' has no attribute 'dvpp'", "no models, operators or media"),
     ],
 )

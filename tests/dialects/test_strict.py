@@ -131,7 +131,7 @@ print("done")
     assert done.stdout == "called\n" * 5 + "done\n", done.stdout + done.stderr
 
 
-DIALECTS = ("torch", "paddle", "mindspore", "cupy", "cupyx", "acl")
+DIALECTS = ("torch", "paddle", "mindspore", "cupy", "cupyx", "cuda", "acl")
 
 # Public names of the real modules, as tests/signatures/generate.py reads them from the wheels.
 REAL: dict[str, str] = json.loads((Path(__file__).parents[1] / "signatures" / "modules.json").read_text())["names"]

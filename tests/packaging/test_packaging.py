@@ -84,7 +84,8 @@ def test_import_is_light(child: Child) -> None:
         import halstream
         heavy = ["numpy", "typer", "rich", "matplotlib", "asyncio", "halstream._halstream"]
         slow = ["ctypes", "dataclasses", "inspect", "json", "logging", "subprocess", "sysconfig", "tempfile"]
-        parts = ["torch", "paddle", "mindspore", "cupy", "acl", "_core._graph", "_notebook", "_kernel", "_memory"]
+        parts = ["torch", "paddle", "mindspore", "cupy", "cuda", "acl"]
+        parts += ["_core._graph", "_notebook", "_kernel", "_memory"]
         print([name for name in heavy + slow + ["halstream." + p for p in parts] if name in sys.modules])
         print(threading.active_count(), os.getcwd() == before)
         """

@@ -30,6 +30,7 @@ CLASSES = {
     "mindspore.runtime": ("mindspore.runtime", "Stream"),
     "cupy": ("cupy.cuda", "Stream"),
     "cupy external": ("cupy.cuda", "ExternalStream"),
+    "cuda.core": ("cuda.core", "Stream"),
 }
 PAIRS = list(itertools.combinations_with_replacement(CLASSES, 2))
 
@@ -41,15 +42,23 @@ def stream_class(name: str) -> Any:
 
 def legacy(name: str) -> Any:
     """Return the class's own object for the legacy default stream of device 0."""
+    if name == "cuda.core":
+        cls(name, "Device")(0).set_current()
+        return cls(name, "LEGACY_DEFAULT_STREAM")
     return cls("cupy.cuda", "Stream").null if name == "cupy" else stream_class(name)._default(0)
 
 
 def per_thread(name: str) -> Any:
     """Return the class's own object for this thread's default stream."""
+    if name == "cuda.core":
+        cls(name, "Device")(0).set_current()
+        return cls(name, "PER_THREAD_DEFAULT_STREAM")
     return cls("cupy.cuda", "Stream").ptds if name == "cupy" else stream_class(name)._default(0, True)
 
 
 def by_handle(name: str, handle: int) -> Any:
+    if name == "cuda.core":
+        return stream_class(name).from_handle(handle)
     return stream_class(name).from_handle(handle, 0)
 
 
@@ -135,6 +144,7 @@ EVENTS = {
     "paddle": ("paddle.device", "Event"),
     "mindspore": ("mindspore.hal", "Event"),
     "cupy": ("cupy.cuda", "Event"),
+    "cuda.core": ("cuda.core", "Event"),
 }
 
 
@@ -144,6 +154,9 @@ def test_events_are_equal_to_themselves_only(first: str, second: str) -> None:
         module, attribute = EVENTS[name]
         if name == "paddle":
             return cls(module, attribute)("custom_cpu" if hs.backend() == "host" else "npu")
+        if name == "cuda.core":
+            cls(module, "Device")(0).set_current()
+            return cls(module, "Device")(0).create_event()
         return cls(module, attribute)() if module else hs.Event()
 
     a, b = make(first), make(second)

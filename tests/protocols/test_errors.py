@@ -14,7 +14,7 @@ import pytest
 from halstream import _errors
 
 #: Modules of the package that hold error classes of its public surface.
-PACKAGES = ("torch", "paddle", "mindspore", "cupy", "cupyx", "acl", "_memory", "_core", "_kernel")
+PACKAGES = ("torch", "paddle", "mindspore", "cupy", "cupyx", "cuda", "acl", "_memory", "_core", "_kernel")
 #: Raised and caught inside the package only.
 INTERNAL = {"Wrong"}
 
@@ -47,7 +47,7 @@ CLASSES = classes()
 def makers() -> dict[str, Any]:
     """Every dialect's exception for each kind of failure."""
     made = {}
-    for name in ("torch._errors", "paddle._errors", "cupy.cuda._errors"):
+    for name in ("torch._errors", "paddle._errors", "cupy.cuda._errors", "cuda.core._errors"):
         for kind, make in importlib.import_module(f"halstream.{name}").ERRORS.items():
             made[f"{name.partition('.')[0]} {kind}"] = make
     return made
@@ -74,6 +74,8 @@ def test_the_list_of_classes_is_complete() -> None:
         "CUDARuntimeError",
         "CUDADriverError",
         "CudaError",
+        "CUDAError",
+        "NVRTCError",
     } <= names
 
 

@@ -7,13 +7,14 @@ everything else from the package installed in its environment, which needs the
 wheel and nothing of halstream::
 
     python -m venv mirror
-    mirror/bin/pip install mindspore==2.10.0    # or paddlepaddle==3.3.1, cupy-cuda12x==14.2.0, torch==2.15.0
+    mirror/bin/pip install mindspore==2.10.0    # or paddlepaddle==3.3.1, cupy-cuda12x==14.2.0, torch==2.15.0,
+                                                # cuda-core[cu13]==1.2.2
     mirror/bin/python tests/signatures/generate.py mindspore
     mirror/bin/python tests/signatures/generate.py --check mindspore
 
 ``--check`` writes nothing and fails if a file differs. Signatures of compiled
 functions come from the first lines of their docstrings, where pybind11 puts them.
-Signatures of torch and cupy are not generated: their compiled classes have none.
+Signatures of torch, cupy and cuda.core are not generated: their compiled classes have none.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ PACKAGES = {
     "cupy": ("cupy", False),
     "cupyx": ("cupy", False),
     "torch": ("torch", False),
+    "cuda": ("cuda.core", False),
 }
 #: Signatures of wrappers and of compiled functions, which say nothing.
 UNKNOWN = ("(*args, **kwargs)", "(self, *args, **kwargs)", "(self, /, *args, **kwargs)")

@@ -23,7 +23,7 @@ import pytest
 from halstream._dialects._not_built import is_not_built
 
 HERE = Path(__file__).parent
-PACKAGES = ("torch", "paddle", "mindspore", "cupy")
+PACKAGES = ("torch", "paddle", "mindspore", "cupy", "cuda")
 NAMES: dict[str, dict[str, Any]] = {
     name: entry
     for package in PACKAGES

@@ -30,7 +30,7 @@ _ENDS = (ast.Return, ast.Raise, ast.Break, ast.Continue)
 
 
 #: The modules whose names are in the lines for a dialect.
-_MODULES = {"torch": "cuda", "cupy": "cuda", "paddle": "device", "mindspore": "hal"}
+_MODULES = {"torch": "cuda", "cupy": "cuda", "cuda": "core", "paddle": "device", "mindspore": "hal"}
 
 
 class Calls(NamedTuple):

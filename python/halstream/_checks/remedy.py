@@ -58,6 +58,10 @@ _WORDS = {
     "paddle.device": _Words(order="{b}.wait_stream({a})", default="paddle.device.current_stream()"),  # the real one
     "mindspore": _Words(default="hal.default_stream()"),
     "cupy": _Words(order="{b}.wait_event({a}.record())", default="cuda.Stream.null"),
+    "cuda": _Words(
+        order="{b}.wait({a})", wait="{b}.wait({e})", host="{a}.sync()", event="{e}.sync()",
+        default="core.LEGACY_DEFAULT_STREAM",
+    ),
     "acl": _Words(
         order="done, _ = rt.create_event(); rt.record_event(done, {a}); rt.stream_wait_event({b}, done)",
         wait="rt.stream_wait_event({b}, {e})",

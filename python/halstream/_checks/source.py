@@ -36,7 +36,7 @@ _TAKES_FUNCTION = {
 #: Methods of streams, in all dialects; their receiver is the stream.
 _METHODS = {
     *(_TAKES_FUNCTION - {"launch_callback"}),
-    "nop", "delay", "record", "record_event", "wait", "wait_event", "wait_stream", "synchronize", "query",
+    "nop", "delay", "record", "record_event", "wait", "wait_event", "wait_stream", "synchronize", "sync", "query",
 }  # fmt: skip
 #: The calls that enqueue operations of which a line may have several kinds.
 _CALLS_OF = {
@@ -50,7 +50,7 @@ _CONTEXTS = {"stream", "StreamContext", "StreamCtx", "stream_guard"}
 _HANDLES = {"ptr", "handle", "cuda_stream", "stream_base"}
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _LOOKS = re.compile(r"^s\d*$|stream", re.IGNORECASE)
-_DIALECTS = ("torch", "paddle", "mindspore", "cupy", "acl")
+_DIALECTS = ("torch", "paddle", "mindspore", "cupy", "cuda", "acl")
 
 
 def source_line(file: str, line: int) -> str:

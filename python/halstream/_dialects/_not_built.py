@@ -61,8 +61,8 @@ _HINTS: Mapping[str, str] = MappingProxyType(
         "tensors",
         "cupy": "halstream.cupy has cupy's streams, events, devices and memory, kernels, and a few functions of arrays",
         "cupyx": "halstream.cupyx has cupyx's pinned memory and cupyx.profiler",
-        "cuda": "halstream.cuda has cuda.core's devices, streams, events, memory, kernels and graphs by capture. A program "
-        "of the real cuda.core runs without a GPU by `halstream run --cuda PROGRAM`",
+        "cuda": "halstream.cuda has cuda.core's devices, streams, events, memory, kernels and graphs by capture. A "
+        "program of the real cuda.core runs without a GPU by `halstream run --cuda PROGRAM`",
         "acl": "halstream.acl has pyACL's runtime (acl.rt), acl.util and captures (acl.mdl): no models, operators or "
         "media",
     }

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 from ..._dialects._adapt import family
 from ..._dialects._cuda_status import STATUS_OF_KIND, STATUSES, driver_name
-from ..._errors import CompileError, HalError
+from ..._errors import ClosedError, CompileError, HalError
 
 __all__ = ["ERRORS", "CUDAError", "NVRTCError", "closed", "failure"]
 
-_INVALID_VALUE, _UNKNOWN = 1, 999
+_INVALID_VALUE = 1
 
 
 class CUDAError(HalError):
@@ -32,11 +32,13 @@ _CLASSES = family(CUDAError)
 
 
 def _maker(kind: str) -> Callable[..., HalError]:
-    status = _INVALID_VALUE if kind == "kernel_argument" else STATUS_OF_KIND.get(kind, _UNKNOWN)
+    status = _INVALID_VALUE if kind == "kernel_argument" else STATUS_OF_KIND.get(kind, 0)
 
     def make(text: str = "", *, code: int = 0, operation: str = "") -> HalError:
-        number = code if code and code in STATUSES else status
-        return _CLASSES[kind](f"{driver_name(number)}: {text}", code=number, operation=operation)
+        number = code if code in STATUSES and code else status
+        # What only this runtime reports, such as a wait that can never end, has no name of the driver's.
+        said = f"{driver_name(number)}: {text}" if number else text
+        return _CLASSES[kind](said, code=number, operation=operation)
 
     return make
 
@@ -50,6 +52,6 @@ def failure(status: int, text: str) -> HalError:
     return CUDAError(f"{driver_name(status)}: {text}", code=status)
 
 
-def closed(what: str) -> RuntimeError:
+def closed(what: str) -> ClosedError:
     """Return the error for the use of an object that was closed; `what` is its class in the package."""
-    return RuntimeError(f"{what} has been closed")
+    return ClosedError(f"{what} has been closed")

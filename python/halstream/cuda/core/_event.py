@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ... import _core as core
-from ..._errors import NotReadyError, NotSupportedError, TimingDisabledError, UnrecordedError
+from ..._errors import KINDS, NotReadyError, NotSupportedError, TimingDisabledError, UnrecordedError
 from ._arguments import missing_method, missing_property, options_of
 from ._context import Context
 from ._errors import ERRORS, closed
@@ -17,17 +17,15 @@ if TYPE_CHECKING:
 
 __all__ = ["Event", "EventOptions"]
 
-_TIMING = (
-    "Both Events must be created with timing enabled in order to subtract them; use "
-    "EventOptions(timing_enabled=True) when creating both events."
-)
-_RECORDED = (
-    "Both Events must be recorded before they can be subtracted; use Stream.record() to record both events to a stream."
-)
-_COMPLETED = (
-    "One or both events have not completed; use Event.sync(), Stream.sync(), or Device.sync() to wait for the events "
-    "to complete before subtracting them."
-)
+# Why there is no time between two events, by the kind of the core's error.
+_NO_TIME = {
+    "timing_disabled": "Both Events must be created with timing enabled in order to subtract them; use "
+    "EventOptions(timing_enabled=True) when creating both events.",
+    "unrecorded": "Both Events must be recorded before they can be subtracted; use Stream.record() to record both "
+    "events to a stream.",
+    "not_ready": "One or both events have not completed; use Event.sync(), Stream.sync(), or Device.sync() to wait for "
+    "the events to complete before subtracting them.",
+}
 
 
 @dataclass
@@ -154,12 +152,8 @@ class Event(core.Event):
         other._open()
         try:
             return other.elapsed(self)
-        except TimingDisabledError as exc:
-            raise RuntimeError(_TIMING) from exc
-        except UnrecordedError as exc:
-            raise RuntimeError(_RECORDED) from exc
-        except NotReadyError as exc:
-            raise RuntimeError(_COMPLETED) from exc
+        except (TimingDisabledError, UnrecordedError, NotReadyError) as exc:
+            raise KINDS[exc.kind](_NO_TIME[exc.kind], code=exc.code, operation=exc.operation) from exc
 
     def __isub__(self, other: object) -> Any:
         return NotImplemented

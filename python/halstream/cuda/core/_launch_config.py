@@ -19,6 +19,8 @@ class LaunchConfig:
     Difference: kernels of a stream never overlap, whatever `programmatic_stream_serialization` says.
     """
 
+    __slots__ = ("block", "cluster", "grid", "is_cooperative", "programmatic_stream_serialization", "shmem_size")
+
     def __init__(
         self,
         grid: Any = None,
@@ -53,7 +55,7 @@ class LaunchConfig:
         return x * i, y * j, z * k
 
     def _identity(self) -> tuple[Any, ...]:
-        return tuple(vars(self).values())
+        return tuple(getattr(self, name) for name in self.__slots__)
 
     def __eq__(self, other: object) -> bool:
         return self._identity() == other._identity() if isinstance(other, LaunchConfig) else NotImplemented

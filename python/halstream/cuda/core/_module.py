@@ -221,7 +221,7 @@ class Kernel:
 class KernelAttributes:
     """cuda.core's attributes of a kernel (1.2.2).
 
-    Difference: what is not known is 0; those of clusters, caches and carveouts are not built.
+    Difference: what is not known is 0; those of clusters, caches and dynamic shared memory are not built.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -281,6 +281,18 @@ class KernelAttributes:
         return self._figure(5)
 
 
+for _name in (
+    "cache_mode_ca",
+    "cluster_scheduling_policy_preference",
+    "cluster_size_must_be_set",
+    "max_dynamic_shared_size_bytes",
+    "non_portable_cluster_size_allowed",
+    "preferred_shared_memory_carveout",
+    "required_cluster_depth",
+    "required_cluster_height",
+    "required_cluster_width",
+):
+    setattr(KernelAttributes, _name, missing_property(f"cuda.core.Kernel.attributes.{_name}"))
 for _class in (Kernel, KernelAttributes, ObjectCode):
     _class.__module__ = "halstream.cuda.core"
     strict.add(_class)

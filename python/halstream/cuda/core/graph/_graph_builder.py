@@ -6,7 +6,7 @@ import contextlib
 import ctypes
 import os
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...._core import _capture, _graph
 from ...._core._base import Uncopied
@@ -60,6 +60,15 @@ class GraphDebugPrintOptions:
     conditional_node_params: bool = False
 
 
+class _OfOpenBuilders:
+    """`stream`: an ordinary attribute of a builder that is open, and the error of one that was closed."""
+
+    def __get__(self, builder: Any, owner: type) -> Any:
+        if builder is None:
+            return self
+        raise closed("GraphBuilder")
+
+
 class GraphBuilder(Recorder, Uncopied):
     """cuda.core.graph.GraphBuilder (1.2.2): what is enqueued on it becomes a graph.
 
@@ -72,7 +81,8 @@ class GraphBuilder(Recorder, Uncopied):
             "Device.create_graph_builder() or stream.create_graph_builder()"
         )
 
-    _stream: Stream
+    if not TYPE_CHECKING:
+        stream = _OfOpenBuilders()
     _primary: GraphBuilder | None  # that a builder of `split` belongs to
     _building: bool
     _graph: _graph.Graph | None  # once the building has ended
@@ -81,7 +91,7 @@ class GraphBuilder(Recorder, Uncopied):
     @classmethod
     def _on(cls, stream: Stream, primary: GraphBuilder | None = None) -> GraphBuilder:
         new = object.__new__(cls)
-        new._stream, new._primary, new._graph = stream, primary, None
+        new.stream, new._primary, new._graph = stream, primary, None
         new._building, new._given_up = primary is not None, False
         return new
 
@@ -95,12 +105,6 @@ class GraphBuilder(Recorder, Uncopied):
         if self._graph is None:
             raise error(text)
         return self._graph
-
-    @property
-    def stream(self) -> Stream:  # type: ignore[override]
-        """The stream that it captures."""
-        self._open()
-        return self._stream
 
     @property
     def is_join_required(self) -> bool:
@@ -119,7 +123,7 @@ class GraphBuilder(Recorder, Uncopied):
         self._open()
         if not self._building:
             return False
-        if self._stream._capture_state("is_building") == 2:
+        if self.stream._capture_state("is_building") == 2:
             raise RuntimeError(
                 "Build process encountered an error and has been invalidated. Build process must now be ended."
             )
@@ -139,7 +143,7 @@ class GraphBuilder(Recorder, Uncopied):
             raise RuntimeError("Cannot resume building after building has ended.")
         if mode not in _capture.MODES:
             raise ValueError(f"Unsupported build mode: {mode}")
-        _begin(self._stream, _capture.MODES.index(mode))
+        _begin(self.stream, _capture.MODES.index(mode))
         self._building = True
         return self
 
@@ -152,7 +156,7 @@ class GraphBuilder(Recorder, Uncopied):
             raise RuntimeError("a builder of split() cannot end the building: join() it with the first one")
         self._building = False
         graph = object.__new__(_graph.Graph)
-        graph._owner = _end(self._stream)
+        graph._owner = _end(self.stream)
         self._graph = graph
         return self
 
@@ -164,10 +168,10 @@ class GraphBuilder(Recorder, Uncopied):
             raise ValueError(f"Invalid split count: expecting >= 2, got {wanted}")
         if not self._building:
             raise RuntimeError("Graph builder must be building before it can be split.")
-        event = self._stream.record()
+        event = self.stream.record()
         found = [self]
         for _ in range(wanted - 1):
-            stream = Stream._new(self._stream._ordinal, None)
+            stream = Stream._new(self.stream._ordinal, None)
             stream.wait(event)
             found.append(GraphBuilder._on(stream, self._primary or self))
         return tuple(found)
@@ -184,7 +188,7 @@ class GraphBuilder(Recorder, Uncopied):
         root = next((one for one in graph_builders if one._primary is None), graph_builders[0])
         for builder in graph_builders:
             if builder is not root:
-                root._stream.wait(builder._stream)
+                root.stream.wait(builder.stream)
                 builder._building = False
                 builder.close()
         return root
@@ -196,12 +200,13 @@ class GraphBuilder(Recorder, Uncopied):
             raise RuntimeError("Cannot add callback when graph is not being built")
         if not callable(fn):
             raise TypeError(f"callback must be callable, got {type(fn).__name__}")
-        if _is_native(fn):
-            self._stream.call_native(fn, _data(user_data))
+        if isinstance(fn, ctypes._CFuncPtr):
+            _check_prototype(fn)
+            self.stream.call_native(fn, _data(user_data))
         elif user_data is not None:
             raise ValueError("user_data is only supported with ctypes function pointers")
         else:
-            self._stream.call(fn)
+            self.stream.call(fn)
 
     def embed(self, child: GraphBuilder) -> None:
         """Make the graph of another builder, as it is now, a node."""
@@ -209,7 +214,7 @@ class GraphBuilder(Recorder, Uncopied):
         graph = checked(child, GraphBuilder, "child")._finished(ValueError, "Child graph has not finished building.")
         if not self._building:
             raise RuntimeError("Graph builder is not building.")
-        _launched(_instantiated(graph), self._stream)
+        _launched(_instantiated(graph), self.stream)
 
     create_condition = missing_method("cuda.core.graph.GraphBuilder.create_condition")
     if_then = missing_method("cuda.core.graph.GraphBuilder.if_then")
@@ -249,8 +254,9 @@ class GraphBuilder(Recorder, Uncopied):
         if self._building and self._primary is None:
             self._building = False
             with contextlib.suppress(HalError):  # nobody asks for this graph any more
-                _capture.end(self._stream)
+                _capture.end(self.stream)
         self._given_up, self._graph = True, None
+        del self.stream
 
     def __del__(self) -> None:
         # The capture of a builder that is dropped would go on until its stream is.
@@ -316,9 +322,21 @@ _launched, _uploaded = raising(ERRORS)(_graph.GraphExec.launch), raising(ERRORS)
 _updated = raising(ERRORS)(_graph.GraphExec.update)
 
 
-def _is_native(function: Any) -> bool:
-    """Return whether a callback is a C function of ctypes."""
-    return isinstance(function, ctypes._CFuncPtr)
+def _check_prototype(function: Any) -> None:
+    """Refuse a function of ctypes that is no ``void f(void *)``.
+
+    Raises
+    ------
+    TypeError
+        With its prototype, and what to do.
+    """
+    returns, takes = function.restype, tuple(function.argtypes or ())
+    if returns is not None or takes != (ctypes.c_void_p,):
+        raise TypeError(
+            f"host callback has prototype restype={returns}, argtypes={takes}; CUDA requires a callback matching "
+            "CUhostFn (void (*)(void*)), declared as ctypes.CFUNCTYPE(None, ctypes.c_void_p). Alternatively, pass a "
+            "Python callable."
+        )
 
 
 def _data(given: Any) -> Any:
