@@ -301,8 +301,8 @@ def test_options_are_spelled_as_the_compiler_takes_them(dev: core.Device) -> Non
     )  # fmt: skip
     assert b" ".join(sorted(options.as_bytes("nvrtc"))).decode() == (
         "--Ofast-compile=min --define-macro=A=1 --define-macro=B --diag-suppress=1 --diag-suppress=2 --dopt=on "
-        "--fmad=true --ftz=false --generate-line-info --include-path=/a --include-path=/b --maxrregcount=32 --ptxas-options=-v "
-        "--split-compile=0 --std=c++14 -arch=sm_80"
+        "--fmad=true --ftz=false --generate-line-info --include-path=/a --include-path=/b --maxrregcount=32 "
+        "--ptxas-options=-v --split-compile=0 --std=c++14 -arch=sm_80"
     )
     assert core.ProgramOptions().arch == f"sm_{dev.arch}"
     with pytest.raises(ValueError, match=r"^Unknown backend 'gcc'"):
