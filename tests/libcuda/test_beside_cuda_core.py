@@ -1,7 +1,7 @@
 """The same programs print the same with the real cuda.core on libcuda.so.1 and with halstream.cuda.core.
 
-    pip install --no-deps --target FOLDER cuda-core==1.2.2 cuda-bindings cuda-pathfinder
-    PYTHONPATH=FOLDER python -m pytest tests/libcuda/test_beside_cuda_core.py
+pip install --no-deps --target FOLDER cuda-core==1.2.2 cuda-bindings cuda-pathfinder
+PYTHONPATH=FOLDER python -m pytest tests/libcuda/test_beside_cuda_core.py
 """
 
 from __future__ import annotations
@@ -76,13 +76,16 @@ device = core.Device()
 
 PROGRAMS = {
     "devices": """
-        for text in ("device.create_stream()", "device.default_stream", "device.sync()", "core.LEGACY_DEFAULT_STREAM.sync()",
-                     "core.Device(9)", "core.Device(-1)", "core.Device('0')", "int(device)", "device == 0", "device.arch",
-                     "device.compute_capability", "device.set_current()", "device.set_current(5)",
-                     "len(core.Device.get_all_devices())", "device.can_access_peer(0)", "core.Device() is device"):
+        for text in (
+            "device.create_stream()", "device.default_stream", "device.sync()", "core.LEGACY_DEFAULT_STREAM.sync()",
+            "core.Device(9)", "core.Device(-1)", "core.Device('0')", "int(device)", "device == 0", "device.arch",
+            "device.compute_capability", "device.set_current()", "device.set_current(5)",
+            "len(core.Device.get_all_devices())", "device.can_access_peer(0)", "core.Device() is device",
+        ):
             tell(text)
         core.Device(1).set_current()
-        tell("core.LEGACY_DEFAULT_STREAM.device.device_id, core.Device().device_id, device.create_stream().device.device_id")
+        tell("core.LEGACY_DEFAULT_STREAM.device.device_id, core.Device().device_id")
+        tell("device.create_stream().device.device_id")
         names = ("warp_size", "max_threads_per_block", "max_shared_memory_per_block", "compute_capability_major",
                  "unified_addressing", "max_grid_dim_x", "memory_pools_supported", "tcc_driver")
         print([getattr(device.properties, name) for name in names])
@@ -90,26 +93,30 @@ PROGRAMS = {
     "streams": """
         device.set_current()
         s, t = device.create_stream(), device.create_stream(options={"nonblocking": False, "priority": -2})
-        for text in ("core.Stream()", "s.is_nonblocking, s.priority, t.is_nonblocking, t.priority", "s == s, s == t, s == 3",
-                     "core.Stream.from_handle(int(s.handle)) == s", "hash(s) == hash(device.create_stream(s))",
-                     "s.wait(5)", "s.wait('x')", "s.wait(t)", "s.wait(t.record())", "s.sync()",
-                     "device.create_stream(options={'priority': 1})", "device.create_stream(options=5)",
-                     "device.create_stream(5)", "core.Stream.from_handle('a')", "core.Stream.from_handle(-1)",
-                     "core.Stream.from_handle(12345)", "int(core.LEGACY_DEFAULT_STREAM.handle)",
-                     "int(core.PER_THREAD_DEFAULT_STREAM.handle)", "device.default_stream == core.LEGACY_DEFAULT_STREAM",
-                     "s.device is device", "s.close()", "s.is_closed", "s.sync()", "s.record()", "s.wait(t)", "t.wait(s)",
-                     "int(s.handle)", "s.close()"):
+        for text in (
+            "core.Stream()", "s.is_nonblocking, s.priority, t.is_nonblocking, t.priority", "s == s, s == t, s == 3",
+            "core.Stream.from_handle(int(s.handle)) == s", "hash(s) == hash(device.create_stream(s))", "s.wait(5)",
+            "s.wait('x')", "s.wait(t)", "s.wait(t.record())", "s.sync()",
+            "device.create_stream(options={'priority': 1})", "device.create_stream(options=5)",
+            "device.create_stream(5)", "core.Stream.from_handle('a')", "core.Stream.from_handle(-1)",
+            "core.Stream.from_handle(12345)", "int(core.LEGACY_DEFAULT_STREAM.handle)",
+            "int(core.PER_THREAD_DEFAULT_STREAM.handle)", "device.default_stream == core.LEGACY_DEFAULT_STREAM",
+            "s.device is device", "s.close()", "s.is_closed", "s.sync()", "s.record()", "s.wait(t)", "t.wait(s)",
+            "int(s.handle)", "s.close()",
+        ):
             tell(text, s=s, t=t)
         """,
     "events": """
         device.set_current()
         s, timed = device.create_stream(), core.EventOptions(timing_enabled=True)
         e = device.create_event(timed)
-        for text in ("core.Event()", "e.is_done, e.is_timing_enabled, e.is_blocking_sync, e.is_ipc_enabled", "e - e",
-                     "s.record(e) is e", "s.sync()", "e - e", "e == e, e == 3", "e - 3", "s.record(5)", "e.device is device",
-                     "s.record() - e", "device.create_event({'ipc_enabled': True})", "core.EventOptions(timing_enabled=1)",
-                     "type(s.record(options=timed) - e)", "e.close()", "e.is_closed", "e.is_done", "e.sync()", "s.record(e)",
-                     "s.wait(e)", "int(e.handle)"):
+        for text in (
+            "core.Event()", "e.is_done, e.is_timing_enabled, e.is_blocking_sync, e.is_ipc_enabled", "e - e",
+            "s.record(e) is e", "s.sync()", "e - e", "e == e, e == 3", "e - 3", "s.record(5)", "e.device is device",
+            "s.record() - e", "device.create_event({'ipc_enabled': True})", "core.EventOptions(timing_enabled=1)",
+            "type(s.record(options=timed) - e)", "e.close()", "e.is_closed", "e.is_done", "e.sync()", "s.record(e)",
+            "s.wait(e)", "int(e.handle)",
+        ):
             tell(text, s=s, e=e, timed=timed)
             s.sync()
         """,
@@ -127,18 +134,20 @@ PROGRAMS = {
         b.copy_to(stream=s).copy_to(target, stream=s)
         s.sync()
         print(found.tolist())
-        for text in ("b.size, b.device_id, b.is_device_accessible, b.is_host_accessible, b.is_managed, b.is_mapped, b.owner",
-                     "source.is_device_accessible, source.is_host_accessible", "source.device_id", "core.Buffer()",
-                     "b.fill(256, stream=s)", "b.fill(b'123', stream=s)", "six.fill(b'1234', stream=s)",
-                     "b.copy_to(six, stream=s)", "b.fill(1, stream=None)", "b.fill(1, stream=5)",
-                     "device.allocate(-1, stream=s)", "device.allocate('a', stream=s)", "device.allocate(0, stream=s)",
-                     "device.allocate(1 << 60, stream=s)", "core.MemoryResource().allocate(4, stream=s)",
-                     "core.Buffer.from_handle(int(b.handle), 4).device_id",
-                     "core.Buffer.from_handle(4096, 4, mr=device.memory_resource, owner=s)",
-                     "core.GraphMemoryResource(device) is core.GraphMemoryResource(0)",
-                     "core.GraphMemoryResource(device).allocate(4, stream=s)", "core.DeviceMemoryResource(9)",
-                     "core.DeviceMemoryResource(0, 5)", "b.close(5)", "b.close(s)", "b.is_closed", "int(b.handle), b.size",
-                     "b.fill(1, stream=s)", "b.copy_to(stream=s)", "b.close()", "b.device_id"):
+        for text in (
+            "b.size, b.device_id, b.is_device_accessible, b.is_host_accessible, b.is_managed, b.is_mapped, b.owner",
+            "source.is_device_accessible, source.is_host_accessible", "source.device_id", "core.Buffer()",
+            "b.fill(256, stream=s)", "b.fill(b'123', stream=s)", "six.fill(b'1234', stream=s)",
+            "b.copy_to(six, stream=s)", "b.fill(1, stream=None)", "b.fill(1, stream=5)",
+            "device.allocate(-1, stream=s)", "device.allocate('a', stream=s)", "device.allocate(0, stream=s)",
+            "device.allocate(1 << 60, stream=s)", "core.MemoryResource().allocate(4, stream=s)",
+            "core.Buffer.from_handle(int(b.handle), 4).device_id",
+            "core.Buffer.from_handle(4096, 4, mr=device.memory_resource, owner=s)",
+            "core.GraphMemoryResource(device) is core.GraphMemoryResource(0)",
+            "core.GraphMemoryResource(device).allocate(4, stream=s)", "core.DeviceMemoryResource(9)",
+            "core.DeviceMemoryResource(0, 5)", "b.close(5)", "b.close(s)", "b.is_closed", "int(b.handle), b.size",
+            "b.fill(1, stream=s)", "b.copy_to(stream=s)", "b.close()", "b.device_id",
+        ):
             tell(text, s=s, b=b, six=six, source=source)
         """,
     "kernels": """
@@ -152,18 +161,20 @@ PROGRAMS = {
         core.launch(s, one, core.Program(PTX.decode(), "ptx").compile("cubin").get_kernel(b"add"), buffer, 4)
         s.sync()
         print(found.tolist())
-        for text in ("core.launch(None, one, add)", "core.launch(s, None, add)", "core.launch(s, one, None)",
-                     "core.launch(5, one, add)", "core.launch(s, one, add)", "core.launch(s, one, add, 'a', 1)",
-                     "core.launch(s, one, add, None, 1)", "core.launch(s, one, add, 1 << 70, 1)",
-                     "core.launch(s, core.LaunchConfig(grid=1, block=2048), add, buffer, 1)", "core.LaunchConfig()",
-                     "core.LaunchConfig(grid=0, block=1)", "core.LaunchConfig(grid=(1, 2, 3, 4), block=1)",
-                     "core.LaunchConfig(grid=[1], block=1)", "core.LaunchConfig(grid=2, block=(3, 4))",
-                     "core.LaunchConfig(grid=2, cluster=2, block=1)", "add.num_arguments",
-                     "add.arguments_info", "add == code.get_kernel('add')", "code.get_kernel('none')", "code.get_kernel(5)",
-                     "code.name, code.code_type, type(code.code)", "core.Kernel()", "core.ObjectCode()",
-                     "core.ObjectCode.from_ptx(5)", "core.ObjectCode.from_ptx('/none').get_kernel('f')",
-                     "core.Program('', 'c')", "core.Program(b'', 'c++')", "add.attributes.max_threads_per_block",
-                     "add.attributes[0].shared_size_bytes", "add.attributes[9].num_regs"):
+        for text in (
+            "core.launch(None, one, add)", "core.launch(s, None, add)", "core.launch(s, one, None)",
+            "core.launch(5, one, add)", "core.launch(s, one, add)", "core.launch(s, one, add, 'a', 1)",
+            "core.launch(s, one, add, None, 1)", "core.launch(s, one, add, 1 << 70, 1)",
+            "core.launch(s, core.LaunchConfig(grid=1, block=2048), add, buffer, 1)", "core.LaunchConfig()",
+            "core.LaunchConfig(grid=0, block=1)", "core.LaunchConfig(grid=(1, 2, 3, 4), block=1)",
+            "core.LaunchConfig(grid=[1], block=1)", "core.LaunchConfig(grid=2, block=(3, 4))",
+            "core.LaunchConfig(grid=2, cluster=2, block=1)", "add.num_arguments", "add.arguments_info",
+            "add == code.get_kernel('add')", "code.get_kernel('none')", "code.get_kernel(5)",
+            "code.name, code.code_type, type(code.code)", "core.Kernel()", "core.ObjectCode()",
+            "core.ObjectCode.from_ptx(5)", "core.ObjectCode.from_ptx('/none').get_kernel('f')",
+            "core.Program('', 'c')", "core.Program(b'', 'c++')", "add.attributes.max_threads_per_block",
+            "add.attributes[0].shared_size_bytes", "add.attributes[9].num_regs",
+        ):
             tell(text, s=s, one=one, add=add, buffer=buffer, code=code)
         """,
     "graphs": """
@@ -173,10 +184,11 @@ PROGRAMS = {
         buffer, found = numbers(0)
         add = core.ObjectCode.from_ptx(PTX).get_kernel("add")
         g = device.create_graph_builder()
-        for text in ("g.is_building, g.is_join_required, g.is_closed", "g.complete()", "g.end_building()", "g.split(2)",
-                     "g.begin_building('x')", "g.begin_building() is g", "g.begin_building()", "g.is_building",
-                     "g.split(1)", "GraphBuilder.join(g)", "GraphBuilder.join(1, 2)", "GraphBuilder()",
-                     "device.allocate(4, stream=g)"):
+        for text in (
+            "g.is_building, g.is_join_required, g.is_closed", "g.complete()", "g.end_building()", "g.split(2)",
+            "g.begin_building('x')", "g.begin_building() is g", "g.begin_building()", "g.is_building", "g.split(1)",
+            "GraphBuilder.join(g)", "GraphBuilder.join(1, 2)", "GraphBuilder()", "device.allocate(4, stream=g)",
+        ):
             tell(text, g=g, GraphBuilder=GraphBuilder)
         core.launch(g, one, add, buffer, 1)
         left, right = g.split(2)
@@ -191,9 +203,11 @@ PROGRAMS = {
         s.sync()
         print(found.tolist())
         unfinished = device.create_graph_builder()
-        for text in ("g.is_building", "g.begin_building()", "r.launch(None)", "r.update(5)", "r.update(unfinished)",
-                     "r.update(g)", "r.close()", "r.is_closed", "r.launch(s)", "g.close()", "g.is_closed", "g.complete()",
-                     "device.default_stream.create_graph_builder().begin_building()"):
+        for text in (
+            "g.is_building", "g.begin_building()", "r.launch(None)", "r.update(5)", "r.update(unfinished)",
+            "r.update(g)", "r.close()", "r.is_closed", "r.launch(s)", "g.close()", "g.is_closed", "g.complete()",
+            "device.default_stream.create_graph_builder().begin_building()",
+        ):
             tell(text, g=g, r=r, s=s, unfinished=unfinished)
         """,
 }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
 from typing import Any, TypeVar
 
 from ..._core import _current
@@ -58,7 +57,7 @@ def ordinal_of(device: Any) -> int:
     return operator.index(device)
 
 
-def options_of(kind: Callable[..., T], given: Any, what: str) -> T:
+def options_of(kind: type[T], given: Any, what: str) -> T:
     """Return options that are given as an object, as a dict, or not at all.
 
     Raises
@@ -70,7 +69,7 @@ def options_of(kind: Callable[..., T], given: Any, what: str) -> T:
         return kind()
     if isinstance(given, dict):
         return kind(**given)
-    if isinstance(given, kind):  # type: ignore[arg-type]
+    if isinstance(given, kind):
         return given
     raise TypeError(
         f"The {what} options must be provided as an object of type {kind.__name__} or as a dict with valid {what} "

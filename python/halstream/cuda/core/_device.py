@@ -26,9 +26,8 @@ __all__ = ["ComputeCapability", "Device"]
 D = TypeVar("D", bound="Device")
 
 _synchronize = raising(ERRORS)(core.synchronize)
-_facts, _uuid, _can_access = (
-    raising(ERRORS)(function) for function in (_interop.device_facts, _interop.device_uuid, _interop.can_access_peer)
-)
+_facts, _uuid = raising(ERRORS)(_interop.device_facts), raising(ERRORS)(_interop.device_uuid)
+_can_access = raising(ERRORS)(_interop.can_access_peer)
 
 
 class ComputeCapability(NamedTuple):
@@ -142,7 +141,7 @@ class Device(core.Device):
         return Context._of(self._ordinal)
 
     @property
-    def default_stream(self) -> Stream:  # type: ignore[override]
+    def default_stream(self) -> Stream:
         """The default stream of the current device, as the package has it."""
         _threads.require_context()
         return default_stream()

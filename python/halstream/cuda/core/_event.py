@@ -99,7 +99,7 @@ class Event(core.Event):
     @property
     def handle(self) -> int:
         """The event's number; 0 of one that was closed."""
-        return 0 if self._given_up else core.Event.handle.fget(self)  # type: ignore[attr-defined, no-any-return]
+        return 0 if self._given_up else core.Event.handle.fget(self)  # type: ignore[attr-defined]
 
     @property
     def is_timing_enabled(self) -> bool:
@@ -155,7 +155,7 @@ class Event(core.Event):
         except (TimingDisabledError, UnrecordedError, NotReadyError) as exc:
             raise KINDS[exc.kind](_NO_TIME[exc.kind], code=exc.code, operation=exc.operation) from exc
 
-    def __isub__(self, other: object) -> Any:
+    def __isub__(self, other: object) -> Any:  # type: ignore[misc]
         return NotImplemented
 
     def __rsub__(self, other: object) -> Any:

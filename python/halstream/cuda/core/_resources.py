@@ -204,7 +204,25 @@ class DeviceMemoryResource(MemoryResource):
     register = missing_method("cuda.core.DeviceMemoryResource.register")
 
 
-class LegacyPinnedMemoryResource(MemoryResource):
+class _Pinned(MemoryResource):
+    """What both resources of pinned memory share."""
+
+    def _allocated(self, nbytes: int) -> Buffer:
+        block = _pinned(nbytes) if nbytes else None
+        return Buffer._of(block, 0 if block is None else block.ptr, nbytes, self, None, None)
+
+    @property
+    def is_device_accessible(self) -> bool:
+        """True."""
+        return True
+
+    @property
+    def is_host_accessible(self) -> bool:
+        """True."""
+        return True
+
+
+class LegacyPinnedMemoryResource(_Pinned):
     """cuda.core.LegacyPinnedMemoryResource (1.2.2): pinned memory, without the order of a stream."""
 
     def allocate(self, size: int, *, stream: Any = None) -> Buffer:
@@ -212,10 +230,6 @@ class LegacyPinnedMemoryResource(MemoryResource):
         if stream is not None:
             stream_of(stream)
         return self._allocated(size_of(size))
-
-    def _allocated(self, nbytes: int) -> Buffer:
-        block = _pinned(nbytes) if nbytes else None
-        return Buffer._of(block, 0 if block is None else block.ptr, nbytes, self, None, None)
 
     def deallocate(self, ptr: int, size: int, *, stream: Any = None) -> None:
         """Give memory at an address back, behind the work of a stream if one is given."""
@@ -233,18 +247,8 @@ class LegacyPinnedMemoryResource(MemoryResource):
         """Refused: all devices may use it."""
         raise RuntimeError("a pinned memory resource is not bound to any GPU")
 
-    @property
-    def is_device_accessible(self) -> bool:
-        """True."""
-        return True
 
-    @property
-    def is_host_accessible(self) -> bool:
-        """True."""
-        return True
-
-
-class PinnedMemoryResource(LegacyPinnedMemoryResource):
+class PinnedMemoryResource(_Pinned):
     """cuda.core.PinnedMemoryResource (1.2.2): pinned memory that is given back in stream order.
 
     Differences: it has no pool, so that `max_size` limits nothing and `numa_id` chooses nothing, and a buffer can be
@@ -267,7 +271,9 @@ class PinnedMemoryResource(LegacyPinnedMemoryResource):
 
     def deallocate(self, ptr: int, size: int, *, stream: Any) -> None:
         """Give memory at an address back, behind the work of a stream."""
-        super().deallocate(ptr, size, stream=stream_of(stream))
+        stream_of(stream).sync()
+        if size:
+            _free_host(ptr)
 
     def _give_back(self, block: Any, stream: Stream | None) -> None:
         """Leave it to the collector: memory that is dropped stays until the work on it has completed."""

@@ -133,7 +133,7 @@ class Stream(core.Stream):
     @property
     def handle(self) -> int:
         """The stream's number; 1 and 2 are the default streams, 0 is what was closed."""
-        return 0 if self._given_up else core.Stream.handle.fget(self)  # type: ignore[attr-defined, no-any-return]
+        return 0 if self._given_up else core.Stream.handle.fget(self)  # type: ignore[attr-defined]
 
     @property
     def is_nonblocking(self) -> bool:

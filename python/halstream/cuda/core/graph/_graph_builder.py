@@ -85,13 +85,13 @@ class GraphBuilder(Recorder, Uncopied):
         stream = _OfOpenBuilders()
     _primary: GraphBuilder | None  # that a builder of `split` belongs to
     _building: bool
-    _graph: _graph.Graph | None  # once the building has ended
+    _built: _graph.Graph | None  # once the building has ended
     _given_up: bool
 
     @classmethod
     def _on(cls, stream: Stream, primary: GraphBuilder | None = None) -> GraphBuilder:
         new = object.__new__(cls)
-        new.stream, new._primary, new._graph = stream, primary, None
+        new.stream, new._primary, new._built = stream, primary, None
         new._building, new._given_up = primary is not None, False
         return new
 
@@ -102,9 +102,9 @@ class GraphBuilder(Recorder, Uncopied):
     def _finished(self, error: type[Exception] = RuntimeError, text: str = _UNFINISHED) -> _graph.Graph:
         """Return the graph that was built."""
         self._open()
-        if self._graph is None:
+        if self._built is None:
             raise error(text)
-        return self._graph
+        return self._built
 
     @property
     def is_join_required(self) -> bool:
@@ -139,7 +139,7 @@ class GraphBuilder(Recorder, Uncopied):
         self._open()
         if self._building:
             raise RuntimeError("Graph builder is already building.")
-        if self._graph is not None:
+        if self._built is not None:
             raise RuntimeError("Cannot resume building after building has ended.")
         if mode not in _capture.MODES:
             raise ValueError(f"Unsupported build mode: {mode}")
@@ -157,7 +157,7 @@ class GraphBuilder(Recorder, Uncopied):
         self._building = False
         graph = object.__new__(_graph.Graph)
         graph._owner = _end(self.stream)
-        self._graph = graph
+        self._built = graph
         return self
 
     def split(self, count: int) -> tuple[GraphBuilder, ...]:
@@ -200,7 +200,7 @@ class GraphBuilder(Recorder, Uncopied):
             raise RuntimeError("Cannot add callback when graph is not being built")
         if not callable(fn):
             raise TypeError(f"callback must be callable, got {type(fn).__name__}")
-        if isinstance(fn, ctypes._CFuncPtr):
+        if isinstance(fn, ctypes._CFuncPtr):  # type: ignore[attr-defined]
             _check_prototype(fn)
             self.stream.call_native(fn, _data(user_data))
         elif user_data is not None:
@@ -255,7 +255,7 @@ class GraphBuilder(Recorder, Uncopied):
             self._building = False
             with contextlib.suppress(HalError):  # nobody asks for this graph any more
                 _capture.end(self.stream)
-        self._given_up, self._graph = True, None
+        self._given_up, self._built = True, None
         del self.stream
 
     def __del__(self) -> None:
