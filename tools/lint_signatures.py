@@ -28,7 +28,7 @@ LAZY = {
     "cupy.cuda": "cublas cufft curand cusolver cusparse jitify nvtx_enabled",
     "torch": "has_cuda has_cudnn has_mkldnn has_mps set_vital",
 }
-DIALECTS = ("torch", "paddle", "mindspore", "cupy")
+DIALECTS = ("torch", "paddle", "mindspore", "cupy", "cuda")
 
 
 def parameters(listed: list[list[Any]]) -> str:

@@ -14,8 +14,10 @@ __all__ = [
     "version",
 ]  # fmt: skip
 
-DIALECTS = ("torch", "paddle", "mindspore", "cupy", "acl")
+DIALECTS = ("torch", "paddle", "mindspore", "cupy", "cuda", "acl")
 _PACKAGE = __name__.partition(".")[0]
+# What texts call the packages whose names are not those of their dialects.
+_CALLED: Mapping[str, str] = {"acl": "pyACL of CANN", "cuda": "cuda.core"}
 # Classes of builds for GPUs, whose names the signatures of the build for CPUs lack.
 _SAME = {"paddle.device.cuda.Stream": "CUDAStream", "paddle.device.cuda.Event": "CUDAEvent"}
 
@@ -71,7 +73,7 @@ def version(dialect: str) -> str:
 
 def source(dialect: str) -> str:
     """Return a package with its version, for texts."""
-    return f"{'pyACL of CANN' if dialect == 'acl' else dialect} {version(dialect)}"
+    return f"{_CALLED.get(dialect, dialect)} {version(dialect)}"
 
 
 def kind(module: str, name: str) -> str | None:
