@@ -13,7 +13,7 @@ from ..._memory import PinnedMemory, pool_stats
 from ..._memory._addresses import free_host, free_in_order
 from ..._memory._rawmem import OrderedMemory, close_pool, default_pool, open_pool
 from ..._runtime import runtime
-from ._arguments import checked, missing_method, missing_property, options_of, ordinal_of, size_of
+from ._arguments import missing_method, missing_property, options_of, ordinal_of, size_of
 from ._buffer import Buffer, MemoryResource
 from ._errors import ERRORS, closed
 from ._stream import Stream, on_this_thread, stream_of
@@ -383,11 +383,6 @@ _of_graphs: dict[int, GraphMemoryResource] = runtime.keep("cuda.core's memory of
 def _require_capture(stream: Stream) -> None:
     if not stream._capturing("allocate"):
         raise RuntimeError("GraphMemoryResource cannot perform memory operations on a non-capturing stream.")
-
-
-def checked_resource(given: Any) -> MemoryResource:
-    """Return an argument that must be a memory resource."""
-    return checked(given, MemoryResource, "mr")
 
 
 for _class in (
