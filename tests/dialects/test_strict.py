@@ -75,6 +75,47 @@ print("done")
     assert done.stdout == "done\n", done.stdout + done.stderr
 
 
+@pytest.mark.needs("graphs")
+@pytest.mark.parametrize(("env", "first", "second"), WAYS.values(), ids=WAYS.keys())
+def test_objects_of_cuda_core_show_its_names_only(child: Child, env: dict[str, str], first: str, second: str) -> None:
+    done = child(
+        f"""
+        import halstream as hs
+        {first}
+        from halstream.cuda import core
+        {second}
+        device = core.Device()
+        device.set_current()
+        stream = device.create_stream()
+        event = stream.record(options={{"timing_enabled": True}})
+        default = device.default_stream
+        for thing, names in (
+            (stream, "call launch nop synchronize query wait_event"),
+            (default, "call launch nop synchronize query wait_event"),
+            (event, "query synchronize elapsed closed"),
+            (device, "ordinal priority_range synchronize"),
+        ):
+            for name in names.split():
+                assert not hasattr(thing, name) and name not in dir(thing), (thing, name)
+        stream.wait(event)
+        stream.wait(device.create_stream())
+        default.sync()
+        device.sync()
+        graph = stream.create_graph_builder().begin_building().end_building().complete()
+        graph.launch(stream)
+        device.allocate(4, stream=stream).close()
+        stream.sync()
+        assert stream.handle and event.is_done and event - event == 0 and stream.device is device
+        try:
+            stream.sync(timeout=10)
+        except TypeError as exc:
+            print(exc)
+        """,
+        env=env,
+    )
+    assert "sync() has no parameter 'timeout' in strict mode" in done.stdout, done.stdout + done.stderr
+
+
 def test_the_mirrored_names_work_in_strict_mode(child: Child) -> None:
     done = child(
         OBJECTS.format(first="hs.strict()", second="")

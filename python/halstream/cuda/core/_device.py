@@ -43,6 +43,7 @@ class Device(core.Device):
     Differences: `sync` takes a time limit; there are no other contexts than the primary ones.
     """
 
+    __module__ = "halstream.cuda.core"  # strict mode, which knows classes by it, sees them as they are made
     __slots__ = ("__weakref__", "_ready", "_resource")
 
     _ready: bool  # whether it was made current on its thread
@@ -210,5 +211,4 @@ class Device(core.Device):
 
 _bus_id = raising(ERRORS)(pci_bus_id)
 
-Device.__module__ = "halstream.cuda.core"
 Stream._device_class = Event._device_class = Device

@@ -49,6 +49,7 @@ class Event(core.Event):
     built. Copies and pickles are refused.
     """
 
+    __module__ = "halstream.cuda.core"  # strict mode, which knows classes by it, sees them as they are made
     _errors = ERRORS
     _device_class: ClassVar[type[Device]]  # set by _device.py, which imports this file
     _given_up = False  # by `close`
@@ -168,6 +169,6 @@ class Event(core.Event):
             self._given_up = True
 
 
-Event.__module__ = EventOptions.__module__ = "halstream.cuda.core"
+EventOptions.__module__ = "halstream.cuda.core"
 Stream._event_class = Event
 Event._stream_class = Stream

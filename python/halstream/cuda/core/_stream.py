@@ -56,6 +56,7 @@ class Stream(core.Stream):
     the default streams cannot be closed. Copies and pickles are refused.
     """
 
+    __module__ = "halstream.cuda.core"  # strict mode, which knows classes by it, sees them as they are made
     _errors = ERRORS
     _makes_events = True
     _event_class: ClassVar[type[Event]]  # set by _event.py, which imports this file
@@ -355,4 +356,4 @@ def checked_stream(given: Any) -> Stream:
     return stream
 
 
-Recorder.__module__ = Stream.__module__ = StreamOptions.__module__ = "halstream.cuda.core"
+Recorder.__module__ = StreamOptions.__module__ = "halstream.cuda.core"
