@@ -109,10 +109,20 @@ def test_what_a_device_says_of_itself(dev: core.Device) -> None:
     facts = hs.Device(0)
     assert dev.name == facts.name and dev.name in repr(dev)
     assert dev.arch == "".join(map(str, dev.compute_capability))
-    assert len(dev.uuid) == 36 and ":" in dev.pci_bus_id
+    assert len(dev.uuid) == 36
     assert dev.can_access_peer(dev) and dev.can_access_peer(0)
     with pytest.raises(ValueError, match=r"device_id must be within"):
         dev.can_access_peer(99)
+
+
+@pytest.mark.needs("cuda-driver")
+def test_the_address_of_a_device_on_the_bus(dev: core.Device) -> None:
+    assert dev.pci_bus_id.count(":") == 2 and not dev.pci_bus_id.startswith("ffff:")
+
+
+@pytest.mark.needs("host")
+def test_a_host_device_lies_on_no_bus(dev: core.Device) -> None:
+    assert dev.pci_bus_id == "ffff:00:00.0"
 
 
 @pytest.mark.needs("host")
