@@ -341,7 +341,7 @@ static int api_enqueue(halstream_id stream, const halstream_operation *given)
     NEED(given);
     if (given->size < sizeof *given)
         return api_refuse(HALSTREAM_INVALID_VALUE, "the size of the operation is not sizeof(halstream_operation)");
-    if (given->flags & ~(uint32_t)(HALSTREAM_LOSES_DEVICE | HALSTREAM_HANDS_IN))
+    if (given->flags & ~(uint32_t)(HALSTREAM_LOSES_DEVICE | HALSTREAM_HANDS_IN | HALSTREAM_AWAITS_OTHERS))
         return api_refuse(HALSTREAM_INVALID_VALUE, "flags of an operation that do not exist are set");
     if (given->run == NULL) return api_refuse(HALSTREAM_INVALID_VALUE, "the operation has no function to run");
     if (given->count != 0 && given->ranges == NULL) return api_refuse(HALSTREAM_INVALID_VALUE, "the ranges are NULL");

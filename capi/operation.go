@@ -27,6 +27,7 @@ func halstreamEnqueue(who, id C.int64_t, operation unsafe.Pointer, name *C.char,
 		Name: C.GoString(name), Site: uint32(site), Accesses: unsafe.Slice((*hal.Access)(ranges), int(count)),
 		Function: runOperation, Argument: uint64(uintptr(operation)), Release: releaseOperation,
 		LosesDevice: flags&C.HALSTREAM_LOSES_DEVICE != 0, HandsIn: flags&C.HALSTREAM_HANDS_IN != 0,
+		AwaitsOthers: flags&C.HALSTREAM_AWAITS_OTHERS != 0,
 	}
 	return c.enqueued(s, s.NativeFunc(c.t, &f))
 }

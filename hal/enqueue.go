@@ -723,6 +723,9 @@ type NativeFunc struct {
 	// HandsIn says that Accesses are an upper bound, and that the function hands in which of them
 	// it makes (package native). If it does not, it makes all of them.
 	HandsIn bool
+	// AwaitsOthers says that the function waits for what other processes do: Busy shows the
+	// thread that runs it, as it does of a function that cannot fail.
+	AwaitsOthers bool
 }
 
 // rangesOf returns what accesses read and write, as listeners see it.
@@ -906,7 +909,7 @@ func (s *Stream) NativeFunc(t *Thread, f *NativeFunc) error {
 	if c := s.capture.Load(); c != nil {
 		return c.addNativeFunc(s, f, call)
 	}
-	spec := driver.Native{Call: call}
+	spec := driver.Native{Call: call, ShowsThread: f.AwaitsOthers}
 	if s.listened() {
 		reads, writes := rangesOf(f.Accesses)
 		in := s.dev.rt.handsInTo(f.HandsIn)

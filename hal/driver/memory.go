@@ -54,6 +54,8 @@ type Native struct {
 	// thread, with no lock held.
 	Before, After func()
 	Tag           Tag
+	// ShowsThread says that Busy has the number of the thread that runs Call. It always has that of Fn's.
+	ShowsThread bool
 }
 
 // NativeCall is a function that can fail. Exactly one of Run and Drop is called, once,

@@ -99,7 +99,7 @@ func (w *nativeWork) run() {
 	}
 	if w.Call == nil {
 		C.hs_native(C.uint64_t(w.Fn), C.uint64_t(w.Arg), (*C.int64_t)(unsafe.Pointer(&w.thread)))
-	} else if err := w.Call.Run(); err != nil {
+	} else if err := w.call(); err != nil {
 		w.stream.eng.Lock() // before the operation counts as done
 		switch {
 		case w.stream.completed.Load() < w.stream.forgiven: // an error of before does not count
@@ -113,6 +113,14 @@ func (w *nativeWork) run() {
 	if w.After != nil {
 		w.After()
 	}
+}
+
+func (w *nativeWork) call() *driver.Error {
+	if w.ShowsThread {
+		w.thread.Store(int64(C.hs_thread()))
+		defer w.thread.Store(0)
+	}
+	return w.Call.Run()
 }
 
 func (w *nativeWork) short() bool { return false }

@@ -95,6 +95,10 @@ enum { HALSTREAM_LOSES_DEVICE = 1 };
  * enqueued at. */
 enum { HALSTREAM_HANDS_IN = 2 };
 
+/* Flag of an operation whose `run` waits for what other processes do, as a collective does: reports of
+ * waits that can never end look at it while it runs, where they take any other one to end by itself. */
+enum { HALSTREAM_AWAITS_OTHERS = 4 };
+
 /* A function in stream order. The struct itself, the ranges and the name are copied as
  * far as they are needed; the caller may free them after the call. */
 typedef struct halstream_operation {
@@ -102,7 +106,7 @@ typedef struct halstream_operation {
     const char *name; /* in reports and errors, UTF-8, as "aten::addmm"; NULL: a native function */
     uint32_t site;    /* where the program made the call: of site_here or site_new. 0: the place of
                          this call, if somebody listens and the thread holds Python's lock */
-    uint32_t flags;   /* of HALSTREAM_LOSES_DEVICE and HALSTREAM_HANDS_IN */
+    uint32_t flags;   /* of HALSTREAM_LOSES_DEVICE, HALSTREAM_HANDS_IN and HALSTREAM_AWAITS_OTHERS */
     const halstream_range *ranges;
     size_t count; /* of ranges */
     /* Runs once, on a thread of the runtime without Python's lock; where the stream captures,
