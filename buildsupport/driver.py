@@ -3,7 +3,7 @@
 Usage: python buildsupport/driver.py FOLDER
 
 They are C without the runtime: see libcuda/shim and libcuda/front. The names of the driver's functions come from the
-table in Go, and the errors of the CUDA runtime from that of halstream.cupy.
+table in Go, and the errors of the CUDA runtime from that of the dialects.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SOURCE = ROOT / "libcuda"
 FRONTS = {"libnvrtc": "nvrtc.c", "libnvJitLink": "nvjitlink.c"}
 VERSIONS = (12, 13)
 #: The errors of the CUDA runtime, by their numbers.
-ERRORS = ROOT / "python" / "halstream" / "cupy" / "cuda" / "_status.py"
+ERRORS = ROOT / "python" / "halstream" / "_dialects" / "_cuda_status.py"
 
 
 def names(go: str) -> str:

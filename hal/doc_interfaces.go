@@ -227,6 +227,12 @@
 //     makes its device lost (D7): no value is handed out, and each call that enqueues, queries or waits raises
 //     torch's DistBackendError with NCCL's text and the line of the collective. The group carries nothing from
 //     then on; it can be destroyed. In a group of gloo the call that waits raises, and the device works on.
+//   - F38: Collectives of one number in a group that do not fit fail in all its ranks as in F37, before bytes
+//     travel: another kind, reduction, type or root, or other sizes than a rank expects. Each error names
+//     what each rank is in, with its line.
+//   - F39: A wait of the host that only other ranks could end, each of which waits for another one of them,
+//     raises StallError in each with the chain of ranks, collectives and lines. So does one for a rank that has
+//     a stall of its own. Nothing is said of ranks of several machines, or while a rank runs or sleeps.
 //
 // # Paddle's custom device (Python)
 //

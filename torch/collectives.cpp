@@ -2,6 +2,9 @@
 
 #include "alias.h"
 
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
 #include <deque>
 
 namespace halstream_torch {
@@ -119,7 +122,89 @@ bool equal_sizes(const Tensors& tensors) {
   return true;
 }
 
+void add_bytes(std::vector<int64_t>& to, int rank, int size, int64_t bytes) {
+  to.resize(size);
+  to[rank] += bytes;
+}
+
+// The terms of a rank as all ranks get them, with the same size in each.
+struct Told {
+  char kind[160];  // with the rest
+  char text[512];
+};
+
+std::string kind_of(const Terms& terms) { return terms.rest.empty() ? terms.kind : terms.kind + " " + terms.rest; }
+
+// Whether the bytes that each rank sends are those that the other one expects.
+bool fits(const std::vector<int64_t>& bytes, int size) {
+  // A row for each rank: what it sends to each, then what it expects from each.
+  auto at = [&](int rank, int other, bool expected) { return bytes[(rank * 2 + expected) * size + other]; };
+  for (int from = 0; from < size; from++) {
+    for (int to = 0; to < size; to++) {
+      if (at(from, to, false) != at(to, from, true)) return false;
+    }
+  }
+  return true;
+}
+
+std::string mismatch_text(const std::vector<Told>& all) {
+  std::string text = "Detected mismatch between collectives on ranks.";
+  for (size_t rank = 0; rank < all.size(); rank++) text += c10::str("\n  rank ", rank, " is in ", all[rank].text);
+  return text + "\nCall the same collectives, with tensors that fit, in the same order in all ranks of a group.";
+}
+
 }  // namespace
+
+void Terms::send(int rank, int size, int64_t bytes) { add_bytes(sends, rank, size, bytes); }
+void Terms::receive(int rank, int size, int64_t bytes) { add_bytes(receives, rank, size, bytes); }
+void Terms::send_to_all(int size, int64_t bytes) {
+  for (int rank = 0; rank < size; rank++) send(rank, size, bytes);
+}
+void Terms::receive_from_all(int size, int64_t bytes) {
+  for (int rank = 0; rank < size; rank++) receive(rank, size, bytes);
+}
+
+void Terms::add(const Terms& other) {
+  if (other.kind != kind) kind += " and " + other.kind;
+  if (other.rest != rest) rest += ", " + other.rest;
+  for (auto [to, from] : {std::make_pair(&sends, &other.sends), std::make_pair(&receives, &other.receives)}) {
+    to->resize(std::max(to->size(), from->size()));
+    for (size_t rank = 0; rank < from->size(); rank++) (*to)[rank] += (*from)[rank];
+  }
+}
+
+int64_t bytes_in(const at::Tensor& tensor) { return static_cast<int64_t>(tensor.numel() * tensor.element_size()); }
+
+void agree(c10d::Backend* inner, const Shape& group, const Terms& own) {
+  auto of_bytes = static_cast<int64_t>(2 * group.size * sizeof(int64_t));
+  auto of_rank = of_bytes + static_cast<int64_t>(sizeof(Told));
+  auto mine = at::zeros({of_rank}, at::kByte);
+  auto* to = static_cast<char*>(mine.data_ptr());
+  for (auto* list : {&own.sends, &own.receives}) {
+    if (!list->empty()) std::memcpy(to, list->data(), list->size() * sizeof(int64_t));
+    to += group.size * sizeof(int64_t);
+  }
+  Told told{};
+  snprintf(told.kind, sizeof told.kind, "%s", kind_of(own).c_str());
+  snprintf(told.text, sizeof told.text, "%s", own.text.c_str());
+  std::memcpy(to, &told, sizeof told);
+  auto everything = at::empty({group.size, of_rank}, at::kByte);
+  std::vector<Tensors> outputs{everything.unbind(0)};
+  Tensors inputs{mine};
+  c10d::AllgatherOptions options;
+  options.timeout = group.timeout;
+  inner->allgather(outputs, inputs, options)->wait();
+  std::vector<int64_t> bytes(2 * group.size * group.size);
+  std::vector<Told> all(group.size);
+  bool same = true;
+  for (int rank = 0; rank < group.size; rank++) {
+    const auto* from = static_cast<const char*>(everything[rank].data_ptr());
+    std::memcpy(&bytes[2 * rank * group.size], from, of_bytes);
+    std::memcpy(&all[rank], from + of_bytes, sizeof(Told));
+    same = same && std::strcmp(all[rank].kind, all[0].kind) == 0;
+  }
+  TORCH_CHECK_WITH(DistBackendError, same && fits(bytes, group.size), mismatch_text(all));
+}
 
 at::Tensor memory_of(const at::Tensor& tensor) { return plain_memory(tensor, tensor.scalar_type()); }
 at::Tensor bytes_of(const at::Tensor& tensor) { return plain_memory(tensor, at::kByte); }
@@ -292,7 +377,7 @@ Step send_step(c10d::Backend* inner, const at::Tensor& tensor, int to, int tag) 
         Tensors tensors{bytes.clone()};
         return inner->send(tensors, to, tag);
       },
-      {}};
+      {}, {}, to, tag};
 }
 
 Step receive_step(c10d::Backend* inner, const at::Tensor& tensor, int from, int tag) {
@@ -303,7 +388,7 @@ Step receive_step(c10d::Backend* inner, const at::Tensor& tensor, int from, int 
         Tensors tensors{bytes};
         return inner->recv(tensors, from, tag);
       },
-      {}};
+      {}, {}, from, tag};
 }
 
 Step own_step(Step::Kind kind, const at::Tensor& tensor) { return {kind, {}, {}, bytes_of(tensor)}; }

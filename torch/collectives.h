@@ -21,12 +21,33 @@ struct Step {
   std::function<WorkPointer()> start;  // may return null: nothing to wait for
   std::function<void()> finish;        // after it; may be empty
   at::Tensor own;                      // instead of them: what a rank sends to, or receives from, itself
+  int peer = -1, tag = 0;              // of a message to or from another rank
 };
 
 struct Shape {
   int rank, size;
   Milliseconds timeout;
 };
+
+// What all ranks must say alike of a collective before its bytes travel.
+struct Terms {
+  std::string kind;                     // "all_reduce"
+  std::string rest;                     // "sum of Float"; the same in all ranks, as the kind
+  std::vector<int64_t> sends, receives;  // bytes to and from each rank; empty for none
+  std::string text;                     // for errors: "all_reduce 7 of group dp (Float [4]), at train.py:41"
+
+  // Each adds to what is there.
+  void send(int rank, int size, int64_t bytes);
+  void receive(int rank, int size, int64_t bytes);
+  void send_to_all(int size, int64_t bytes);
+  void receive_from_all(int size, int64_t bytes);
+  void add(const Terms& other);
+};
+int64_t bytes_in(const at::Tensor& tensor);
+
+// Lets the ranks of a group tell each other their terms, and fails in all of them where these do not fit: gloo would hang,
+// end the process or mix up values.
+void agree(c10d::Backend* inner, const Shape& group, const Terms& own);
 
 // A tensor's memory as numbers of the type on the CPU, in the order of memory.
 at::Tensor memory_of(const at::Tensor& tensor);

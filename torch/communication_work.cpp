@@ -2,6 +2,7 @@
 
 #include "allocator.h"
 
+#include <pybind11/pybind11.h>
 #include <torch/csrc/distributed/c10d/ParamCommsUtils.hpp>
 
 #include <cstdlib>
@@ -108,10 +109,13 @@ bool CommunicationWork::wait_unrecorded(Milliseconds timeout) {
 }
 
 void CommunicationWork::wait_on_host(Milliseconds timeout) {
-  // The operation ends by itself at its own limit, a little later than the host might ask.
-  auto own = timeout == timeout_ ? timeout + Milliseconds(5000) : timeout;
-  int code = core->event_synchronize(event_, std::chrono::nanoseconds(own).count());
+  // The operation ends by itself at its own limit. A wait without one is among those whose stalls are reported.
+  int code = wait_for_event(event_, timeout == timeout_ ? -1 : std::chrono::nanoseconds(timeout).count());
   if (code == HALSTREAM_OK) return;
+  if (code == HALSTREAM_INTERRUPTED) {
+    pybind11::gil_scoped_acquire held;
+    throw pybind11::error_already_set();
+  }
   std::string text;
   if (code == HALSTREAM_TIMEOUT) {
     text = c10::str(

@@ -43,6 +43,7 @@ struct Launch {
   Milliseconds timeout;
   bool async = true;
   std::tuple<std::string, std::string> group;  // its name and description, for profiles of NCCL's groups
+  Terms terms;                                 // empty for sends and receives
 };
 
 class CommunicationWork final : public c10d::Work {

@@ -122,4 +122,9 @@ void synchronize_event(halstream_id event) {
   wait([&] { return core->event_synchronize(event, -1); });
 }
 
+int wait_for_event(halstream_id event, int64_t limit) {
+  WithGil gil;
+  return core->event_synchronize(event, limit);
+}
+
 }  // namespace halstream_torch

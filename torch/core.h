@@ -45,5 +45,7 @@ void synchronize_stream(halstream_id stream);
 void drain_stream(halstream_id stream);
 void synchronize_device(int device);
 void synchronize_event(halstream_id event);
+// Waits for at most `limit` nanoseconds, without one if that is negative, and returns the runtime's code.
+int wait_for_event(halstream_id event, int64_t limit);
 
 }  // namespace halstream_torch

@@ -29,7 +29,50 @@ template <class T>
 c10::intrusive_ptr<T> over(
     const py::object& inner, const std::string& name, Milliseconds timeout, bool high_priority, bool host_waits) {
   auto* backend = inner.cast<c10d::Backend*>();
+  py::gil_scoped_release others_may_run;  // it waits for the other ranks
   return c10::make_intrusive<T>(BackendPointer::reclaim_copy(backend), name, timeout, high_priority, host_waits);
+}
+
+py::dict described(const RankIdentity& one) {
+  py::dict to;
+  to["machine"] = one.machine;
+  to["token"] = one.token;
+  to["pid"] = one.pid;
+  to["file"] = one.file;
+  to["rank"] = one.rank;
+  return to;
+}
+
+py::list described(const Messages& messages) {
+  py::list to;
+  for (const auto& [with, count] : messages) to.append(py::make_tuple(with.first, with.second, count));
+  return to;
+}
+
+py::dict described(const RankGroup& group) {
+  py::dict to;
+  py::list members;
+  for (const auto& one : group.members) members.append(described(one));
+  to["key"] = group.key;
+  to["rank"] = group.rank;
+  to["members"] = members;
+  to["begun"] = group.begun;
+  to["sent"] = described(group.sent);
+  to["received"] = described(group.received);
+  return to;
+}
+
+py::dict described(const Waiting& one) {
+  py::dict to;
+  py::list receives;
+  for (const auto& message : one.receives) receives.append(py::make_tuple(message.peer, message.tag, message.number));
+  to["thread"] = one.thread;
+  to["group"] = one.group->key;
+  to["title"] = one.call.title;
+  to["place"] = one.call.place;
+  to["number"] = one.call.number;
+  to["receives"] = receives;
+  return to;
 }
 
 }  // namespace
@@ -67,6 +110,35 @@ PyObject* add_process_group_classes(PyObject* module, PyObject*) {
     }
     return py::make_tuple(target.attr("Communication"), target.attr("ProcessGroupNCCL")).release().ptr();
   });
+}
+
+PyObject* describe_ranks(PyObject*, PyObject*) {
+  return guarded([&]() -> PyObject* {
+    auto state = rank_state();
+    if (!state) Py_RETURN_NONE;
+    py::list groups, waiting;
+    for (const auto& group : state->groups) groups.append(described(group));
+    for (const auto& one : state->waiting) waiting.append(described(one));
+    py::dict to;
+    to["progress"] = state->progress;
+    to["own"] = described(state->own);
+    to["groups"] = groups;
+    to["waiting"] = waiting;
+    to["threads"] = py::cast(state->threads);
+    return to.release().ptr();
+  });
+}
+
+PyObject* publish_wait_of_rank(PyObject*, PyObject* args) {
+  unsigned long long progress = 0;
+  const char *text = nullptr, *found = nullptr;
+  if (!PyArg_ParseTuple(args, "Kss", &progress, &text, &found)) return nullptr;
+  return guarded([&] { return PyBool_FromLong(publish_wait(progress, text, found)); });
+}
+
+PyObject* withdraw_wait_of_rank(PyObject*, PyObject*) {
+  withdraw_wait();
+  Py_RETURN_NONE;
 }
 
 }  // namespace halstream_torch

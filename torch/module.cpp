@@ -363,6 +363,11 @@ PyMethodDef functions[] = {
     {"operators", operator_names, METH_NOARGS, "Names of the operators that run on the device."},
     {"unsupported_operators", unsupported_operators, METH_NOARGS, "Names, reasons and what to do instead."},
     {"process_group_classes", add_process_group_classes, METH_NOARGS, "The classes of torch.distributed's backend."},
+    {"ranks", describe_ranks, METH_NOARGS,
+     "What this process knows of the other ranks of its groups, and what its collectives wait for; None without any."},
+    {"publish_wait", publish_wait_of_rank, METH_VARARGS,
+     "Say to the other ranks that this one waits, unless there was progress, and what it found; whether it was said."},
+    {"withdraw_wait", withdraw_wait_of_rank, METH_NOARGS, "Take that back."},
     {"torch_c_names", torch_c_names, METH_NOARGS, "Names of the functions here that replace those of torch._C."},
     {nullptr, nullptr, 0, nullptr}};
 

@@ -5,6 +5,8 @@
 #include "private_pools.h"
 #include "sites.h"
 
+#include <pthread.h>
+
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <c10/core/GradMode.h>
 #include <torch/csrc/distributed/c10d/ParamCommsUtils.hpp>
@@ -34,7 +36,11 @@ struct Communication::Sends {
     changed.notify_one();
     if (started) return;
     started = true;
-    std::thread([self] { self->wait_for_all(); }).detach();
+    std::thread thread([self] { self->wait_for_all(); });
+#ifdef __linux__
+    pthread_setname_np(thread.native_handle(), "halstream_sends");  // stall reports know it by that
+#endif
+    thread.detach();
   }
   void end() {
     std::lock_guard<std::mutex> lock(mutex);
@@ -69,6 +75,10 @@ struct Carried {
   BackendPointer inner;
   std::shared_ptr<Outcome> outcome;
   std::shared_ptr<Abortion> abortion;
+  RankGroupPointer group;
+  CollectiveCall call;
+  Terms terms;       // of a collective
+  int size;
   std::string work;  // for errors; empty: the text of the error says all
   int rank;
   Milliseconds timeout;
@@ -82,9 +92,10 @@ bool names_any(const std::string& text, std::initializer_list<const char*> parts
 // NCCL's words in front of gloo's, where the peer has ended or cannot be reached.
 std::string in_words_of_nccl(const std::string& text) {
   if (!names_any(text, {"onnection closed", "onnection reset", "onnection refused", "Broken pipe"})) return text;
+  auto found = found_of_ranks();  // the peer may have ended because of that
   return "NCCL error: remote process exited or there was a network error\n"
          "ncclRemoteError: A call failed possibly due to a network error or a remote process exiting prematurely.\n"
-         "Last error:\n" + text;
+         "Last error:\n" + text + (found.empty() ? found : "\n" + found);
 }
 
 std::string error_text(const Carried& carried, Milliseconds elapsed, const std::string& text) {
@@ -112,9 +123,14 @@ int run_carried(void* argument, char* text, size_t room) {
   auto began = std::chrono::steady_clock::now();
   std::vector<WorkPointer> sent;
   std::string error;
+  RunningCollective here(carried.group, carried.call, carried.steps);
   try {
     at::AutoDispatchBelowADInplaceOrView without_autograd;
     c10::AutoGradMode without_gradients(false);
+    if (carried.call.number != 0 && carried.size > 1) {
+      agree(carried.inner.get(), {carried.rank, carried.size, carried.timeout}, carried.terms);
+      here.all_arrived();
+    }
     run_steps(carried.steps, carried.timeout, sent);
   } catch (const c10::Error& raised) {
     error = raised.what_without_backtrace();
@@ -164,6 +180,26 @@ at::ScalarType profiled_type(const Launch& what) {
   return at::kByte;
 }
 
+// NCCL's operation: torch calls it by several names.
+std::string kind_in_reports(std::string operation) {
+  for (const char* one : {"all_gather", "reduce_scatter"}) {
+    if (operation == c10::str("_", one, "_base")) return one;
+  }
+  return operation;
+}
+
+// " (Float [4, 2], Long [3])"
+std::string shapes_of(const Launch& what) {
+  constexpr size_t most = 4;
+  const auto& tensors = what.inputs.empty() ? what.outputs : what.inputs;
+  std::string text;
+  for (size_t i = 0; i < tensors.size() && i < most; i++) {
+    text += c10::str(i == 0 ? " (" : ", ", tensors[i].scalar_type(), " ", tensors[i].sizes());
+  }
+  if (tensors.size() > most) text += ", ...";
+  return text.empty() ? text : text + ")";
+}
+
 int64_t elements(const std::vector<at::Tensor>& tensors) {
   int64_t all = 0;
   for (const auto& tensor : tensors) all += tensor.numel();
@@ -175,7 +211,8 @@ int64_t elements(const std::vector<at::Tensor>& tensors) {
 Communication::Communication(
     BackendPointer inner, std::string name, Milliseconds timeout, bool high_priority, bool host_waits)
     : Backend(inner->getRank(), inner->getSize()), inner_(std::move(inner)), name_(std::move(name)), timeout_(timeout),
-      high_priority_(high_priority), host_waits_(host_waits), sends_(std::make_shared<Sends>(abortion_)) {}
+      high_priority_(high_priority), host_waits_(host_waits), ranks_of_machine_(meet(inner_.get(), timeout)),
+      sends_(std::make_shared<Sends>(abortion_)) {}
 
 Communication::~Communication() {
   sends_->end();
@@ -249,6 +286,7 @@ void Communication::shutdown() {
 Launch Communication::describe(const char* operation, c10d::OpType type, Milliseconds timeout, bool async) const {
   Launch what{};
   what.name = name_ + ":" + operation;
+  what.terms.kind = kind_in_reports(operation);
   what.type = type;
   what.device = current_device();
   what.timeout = limit(timeout);
@@ -262,6 +300,12 @@ std::string Communication::describe_work(const Launch& what, uint64_t sequence) 
   return c10::str(
       work_of_nccl, "SeqNum=", sequence, ", OpType=", c10d::opTypeToString(what.type), ", NumelIn=",
       elements(what.inputs), ", NumelOut=", elements(what.outputs), ", Timeout(ms)=", what.timeout.count(), ")");
+}
+
+CollectiveCall Communication::describe_call(const Launch& what, uint64_t sequence, uint32_t site) const {
+  auto group = getGroupDesc().empty() || getGroupDesc() == "undefined" ? getGroupUid() : getGroupDesc();
+  auto title = c10::str(what.terms.kind, " ", sequence, " of group ", group);
+  return {std::move(title), text_of_site(site), what.peer < 0 ? sequence : 0};
 }
 
 halstream_id Communication::stream_for(const StreamKey& key) {
@@ -285,7 +329,7 @@ halstream_id Communication::synchronized_stream(const Launch& what) {
 }
 
 WorkPointer Communication::launch(Launch what, std::vector<Step> steps) {
-  auto sequence = ++sequence_;
+  auto sequence = what.peer >= 0 ? ++messages_ : ++sequence_;
   if (!is_nccl() || !at::hasCallbacks()) return enqueue(std::move(what), std::move(steps), sequence);
   RECORD_PARAM_COMMS_DATA(
       std::make_tuple(static_cast<int64_t>(sequence), what.peer >= 0), what.group, what.inputs, what.outputs,
@@ -315,7 +359,13 @@ WorkPointer Communication::enqueue(Launch what, std::vector<Step> steps, uint64_
   }
   auto outcome = std::make_shared<Outcome>();
   auto sends = sends_;
+  auto site = current_site();
   auto carried = std::make_unique<Carried>();
+  carried->group = ranks_of_machine_;
+  carried->call = describe_call(what, sequence, site);
+  carried->terms = std::move(what.terms);
+  carried->terms.text = carried->call.title + shapes_of(what) + (carried->call.place.empty() ? "" : ", at ") + carried->call.place;
+  carried->size = size_;
   carried->steps = std::move(steps);
   carried->inner = inner_;
   carried->outcome = outcome;
@@ -327,9 +377,9 @@ WorkPointer Communication::enqueue(Launch what, std::vector<Step> steps, uint64_
   halstream_operation operation{};
   operation.size = sizeof operation;
   operation.name = what.name.c_str();
-  operation.site = current_site();
+  operation.site = site;
   // With gloo by name the host waits for each collective and raises its error, as torch's gloo does.
-  operation.flags = is_nccl() ? HALSTREAM_LOSES_DEVICE : 0;
+  operation.flags = HALSTREAM_AWAITS_OTHERS | (is_nccl() ? HALSTREAM_LOSES_DEVICE : 0);
   operation.ranges = ranges.data();
   operation.count = ranges.size();
   operation.run = &run_carried;
@@ -345,7 +395,7 @@ WorkPointer Communication::enqueue(Launch what, std::vector<Step> steps, uint64_
 WorkPointer Communication::launch_or_collect(Launch what, std::vector<Step> steps) {
   if (coalescing_ == 0) return launch(std::move(what), std::move(steps));
   auto work = c10::make_intrusive<CommunicationWork>(
-      rank_, what, nullptr, std::string(), sequence_ + 1, host_waits_);
+      rank_, what, nullptr, std::string(), (what.peer >= 0 ? messages_ : sequence_) + 1, host_waits_);
   if (!collected_) {
     collected_ = what;
   } else {
@@ -355,6 +405,7 @@ WorkPointer Communication::launch_or_collect(Launch what, std::vector<Step> step
     append(collected_->inputs, what.inputs);
     append(collected_->outputs, what.outputs);
     append(collected_->also_read, what.also_read);
+    collected_->terms.add(what.terms);
   }
   for (auto& step : steps) collected_steps_.push_back(std::move(step));
   return work;
@@ -374,6 +425,7 @@ WorkPointer Communication::endCoalescing() {
   collected_.reset();
   what.name = name_ + ":coalesced";
   what.type = c10d::OpType::COALESCED;
+  what.terms.kind = "coalesced " + what.terms.kind;
   // A group of sends and receives is one operation, for all peers together.
   what.peer = what.peer >= 0 ? size_ : -1;
   return launch(std::move(what), std::move(collected_steps_));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "communication_work.h"
+#include "ranks.h"
 
 #include <condition_variable>
 #include <deque>
@@ -91,6 +92,7 @@ class Communication : public c10d::Backend {
   Shape shape(Milliseconds given) const { return {rank_, size_, limit(given)}; }
   Launch describe(const char* operation, c10d::OpType type, Milliseconds timeout, bool async) const;
   std::string describe_work(const Launch& what, uint64_t sequence) const;
+  CollectiveCall describe_call(const Launch& what, uint64_t sequence, uint32_t site) const;
   bool is_nccl() const { return name_ != "gloo"; }
   // Enqueues, and lets a profiler that listens know of it by torch's operator `record_param_comms`.
   WorkPointer launch(Launch what, std::vector<Step> steps);
@@ -104,7 +106,9 @@ class Communication : public c10d::Backend {
   std::string name_;
   Milliseconds timeout_;
   bool high_priority_, host_waits_;
-  std::atomic<uint64_t> sequence_{0};
+  RankGroupPointer ranks_of_machine_;
+  // Of collectives, and of messages between two ranks, of which other ranks of the group know nothing.
+  std::atomic<uint64_t> sequence_{0}, messages_{0};
   std::atomic<int64_t> splits_{0};
   struct {
     int start = 0, stride = 1;

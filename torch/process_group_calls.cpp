@@ -46,6 +46,26 @@ Tensors chunks(const at::Tensor& tensor, int count) {
   return flat.tensor_split(count);
 }
 
+std::string from_rank(int64_t root) { return c10::str("from rank ", root); }
+
+const char* name_of(const c10d::ReduceOp& op) {
+  switch (op) {
+    case c10d::ReduceOp::SUM: return "sum";
+    case c10d::ReduceOp::AVG: return "average";
+    case c10d::ReduceOp::PRODUCT: return "product";
+    case c10d::ReduceOp::MIN: return "minimum";
+    case c10d::ReduceOp::MAX: return "maximum";
+    case c10d::ReduceOp::BAND: return "and";
+    case c10d::ReduceOp::BOR: return "or";
+    case c10d::ReduceOp::BXOR: return "xor";
+    default: return "sum of multiples";
+  }
+}
+
+std::string reduced(const c10d::ReduceOp& op, const at::Tensor& tensor) {
+  return c10::str(name_of(op), " of ", tensor.scalar_type());
+}
+
 // The rows of the tensor that belong to each rank.
 Tensors rows_of_ranks(const at::Tensor& tensor, const std::vector<int64_t>& sizes, int count) {
   c10d::checkSplitSizes(sizes, tensor, count);
@@ -62,6 +82,9 @@ WorkPointer Communication::broadcast(Tensors& tensors, const c10d::BroadcastOpti
   what.device = tensor.device().index();
   // The root only reads.
   (options.rootRank == rank_ ? what.inputs : what.outputs) = {tensor};
+  what.terms.rest = from_rank(options.rootRank);
+  if (options.rootRank == rank_) what.terms.send_to_all(size_, bytes_in(tensor));
+  what.terms.receive(static_cast<int>(options.rootRank), size_, bytes_in(tensor));
   auto work = launch_or_collect(
       what, {broadcast_step(inner_.get(), tensor, static_cast<int>(options.rootRank), what.timeout)});
   return work;
@@ -73,6 +96,9 @@ WorkPointer Communication::allreduce(Tensors& tensors, const c10d::AllreduceOpti
   what.device = tensor.device().index();
   what.inputs = what.outputs = {tensor};
   what.also_read = factors_of(options.reduceOp);
+  what.terms.rest = reduced(options.reduceOp, tensor);
+  what.terms.send_to_all(size_, bytes_in(tensor));
+  what.terms.receive_from_all(size_, bytes_in(tensor));
   return launch_or_collect(what, {allreduce_step(inner_.get(), shape(options.timeout), tensor, options.reduceOp)});
 }
 
@@ -83,8 +109,11 @@ WorkPointer Communication::allreduce_coalesced(
   what.device = tensors[0].device().index();
   what.inputs = what.outputs = tensors;
   what.also_read = factors_of(options.reduceOp);
+  what.terms.rest = reduced(options.reduceOp, tensors[0]);
   std::vector<Step> steps;
   for (auto& tensor : tensors) {
+    what.terms.send_to_all(size_, bytes_in(tensor));
+    what.terms.receive_from_all(size_, bytes_in(tensor));
     steps.push_back(allreduce_step(inner_.get(), shape(options.timeout), tensor, options.reduceOp));
   }
   return launch_or_collect(what, std::move(steps));
@@ -99,6 +128,9 @@ WorkPointer Communication::reduce(Tensors& tensors, const c10d::ReduceOptions& o
   if (options.rootRank == rank_) what.outputs = {tensor};
   what.also_read = factors_of(options.reduceOp);
   auto root = static_cast<int>(options.rootRank);
+  what.terms.rest = c10::str(reduced(options.reduceOp, tensor), " to rank ", root);
+  what.terms.send(root, size_, bytes_in(tensor));
+  if (root == rank_) what.terms.receive_from_all(size_, bytes_in(tensor));
   return launch_or_collect(what, {reduce_step(inner_.get(), shape(options.timeout), tensor, options.reduceOp, root)});
 }
 
@@ -113,6 +145,8 @@ WorkPointer Communication::allgather(
   what.device = input.device().index();
   what.inputs = {input};
   what.outputs = outputs[0];
+  what.terms.send_to_all(size_, bytes_in(input));
+  for (auto rank : c10::irange(size_)) what.terms.receive(rank, size_, bytes_in(outputs[0][rank]));
   return launch_or_collect(what, {allgather_step(inner_.get(), shape(options.timeout), outputs[0], input)});
 }
 
@@ -137,6 +171,8 @@ WorkPointer Communication::allgather_into_tensor_coalesced(
         inputs[i].dtype() == outputs[i].dtype(), "output tensor must have the same type as input tensor");
     TORCH_CHECK_VALUE(
         inputs[i].numel() * size_ == outputs[i].numel(), "output tensor size must be equal to world_size times input tensor size");
+    what.terms.send_to_all(size_, bytes_in(inputs[i]));
+    what.terms.receive_from_all(size_, bytes_in(inputs[i]));
     steps.push_back(allgather_step(inner_.get(), shape(options.timeout), chunks(outputs[i], size_), inputs[i]));
   }
   return launch_or_collect(what, std::move(steps));
@@ -153,6 +189,10 @@ WorkPointer Communication::allgather_coalesced(
     Tensors from_ranks;
     for (auto& list : outputs) from_ranks.push_back(list.at(i));
     what.outputs.insert(what.outputs.end(), from_ranks.begin(), from_ranks.end());
+    what.terms.send_to_all(size_, bytes_in(inputs[i]));
+    for (auto rank : c10::irange(from_ranks.size())) {
+      what.terms.receive(static_cast<int>(rank), size_, bytes_in(from_ranks[rank]));
+    }
     steps.push_back(allgather_step(inner_.get(), shape(options.timeout), from_ranks, inputs[i]));
   }
   return launch_or_collect(what, std::move(steps));
@@ -176,6 +216,9 @@ WorkPointer Communication::gather(
   what.inputs = {input};
   what.outputs = parts;
   auto root = static_cast<int>(options.rootRank);
+  what.terms.rest = c10::str("to rank ", root);
+  what.terms.send(root, size_, bytes_in(input));
+  for (auto rank : c10::irange(parts.size())) what.terms.receive(static_cast<int>(rank), size_, bytes_in(parts[rank]));
   return launch_or_collect(what, {gather_step(inner_.get(), shape(options.timeout), parts, input, root)});
 }
 
@@ -197,6 +240,9 @@ WorkPointer Communication::scatter(
   what.inputs = parts;
   what.outputs = {output};
   auto root = static_cast<int>(options.rootRank);
+  what.terms.rest = from_rank(root);
+  what.terms.receive(root, size_, bytes_in(output));
+  for (auto rank : c10::irange(parts.size())) what.terms.send(static_cast<int>(rank), size_, bytes_in(parts[rank]));
   return launch_or_collect(what, {scatter_step(inner_.get(), shape(options.timeout), output, parts, root)});
 }
 
@@ -212,6 +258,9 @@ WorkPointer Communication::reduce_scatter(
   what.inputs = inputs[0];
   what.outputs = {output};
   what.also_read = factors_of(options.reduceOp);
+  what.terms.rest = reduced(options.reduceOp, output);
+  what.terms.receive_from_all(size_, bytes_in(output));
+  for (auto rank : c10::irange(size_)) what.terms.send(rank, size_, bytes_in(inputs[0][rank]));
   return launch_or_collect(
       what, {reduce_scatter_step(inner_.get(), shape(options.timeout), output, inputs[0], options.reduceOp)});
 }
@@ -232,6 +281,7 @@ WorkPointer Communication::reduce_scatter_tensor_coalesced(
   what.inputs = inputs;
   what.outputs = outputs;
   what.also_read = factors_of(options.reduceOp);
+  what.terms.rest = reduced(options.reduceOp, outputs[0]);
   std::vector<Step> steps;
   for (auto i : c10::irange(inputs.size())) {
     TORCH_CHECK_TYPE(
@@ -239,6 +289,8 @@ WorkPointer Communication::reduce_scatter_tensor_coalesced(
     TORCH_CHECK_VALUE(
         inputs[i].numel() == outputs[i].numel() * size_,
         "input tensor must be the same size as output size times world size");
+    what.terms.send_to_all(size_, bytes_in(outputs[i]));
+    what.terms.receive_from_all(size_, bytes_in(outputs[i]));
     steps.push_back(reduce_scatter_step(
         inner_.get(), shape(options.timeout), outputs[i], chunks(inputs[i], size_), options.reduceOp));
   }
@@ -255,10 +307,12 @@ WorkPointer Communication::alltoall_base(
   what.device = input.device().index();
   what.inputs = {input};
   what.outputs = {output};
-  return launch_or_collect(
-      what, {alltoall_step(
-                inner_.get(), shape(options.timeout), rows_of_ranks(output, output_sizes, size_),
-                rows_of_ranks(input, input_sizes, size_))});
+  auto to = rows_of_ranks(output, output_sizes, size_), from = rows_of_ranks(input, input_sizes, size_);
+  for (auto rank : c10::irange(size_)) {
+    what.terms.send(rank, size_, bytes_in(from[rank]));
+    what.terms.receive(rank, size_, bytes_in(to[rank]));
+  }
+  return launch_or_collect(what, {alltoall_step(inner_.get(), shape(options.timeout), to, from)});
 }
 
 WorkPointer Communication::alltoall(Tensors& outputs, Tensors& inputs, const c10d::AllToAllOptions& options) {
@@ -271,6 +325,10 @@ WorkPointer Communication::alltoall(Tensors& outputs, Tensors& inputs, const c10
   what.device = inputs[0].device().index();
   what.inputs = inputs;
   what.outputs = outputs;
+  for (auto rank : c10::irange(size_)) {
+    what.terms.send(rank, size_, bytes_in(inputs[rank]));
+    what.terms.receive(rank, size_, bytes_in(outputs[rank]));
+  }
   return launch_or_collect(what, {alltoall_step(inner_.get(), shape(options.timeout), outputs, inputs)});
 }
 

@@ -114,6 +114,25 @@ const std::string& module_of_latest_site() {
   return all.paths[latest_module];
 }
 
+std::string text_of_site(uint32_t site) {
+  static auto* known = new std::unordered_map<uint32_t, std::string>();  // used with the GIL
+  if (site == 0 || !Py_IsInitialized() || finished()) return {};
+  auto state = PyGILState_Ensure();
+  auto found = known->find(site);
+  if (found == known->end()) {
+    PyObject* sites = PyImport_ImportModule("halstream._sites");
+    PyObject* line = sites != nullptr ? PyObject_CallMethod(sites, "site_line", "I", static_cast<unsigned>(site)) : nullptr;
+    const char* text = line != nullptr ? PyUnicode_AsUTF8(line) : nullptr;
+    if (text == nullptr) PyErr_Clear();
+    found = known->emplace(site, text != nullptr ? text : "").first;
+    Py_XDECREF(line);
+    Py_XDECREF(sites);
+  }
+  auto text = found->second;
+  PyGILState_Release(state);
+  return text;
+}
+
 uint32_t current_site() {
   if (!finished()) note_backward_operator();
   auto node = torch::autograd::get_current_node();

@@ -10,6 +10,9 @@ namespace halstream_torch {
 // backward pass that no Python code calls, such as a hook, gets the place of the forward call whose gradient it computes.
 uint32_t current_site();
 
+// The program's line of a place, as reports have it: "train.py:41 in main"; "" if it is not known.
+std::string text_of_site(uint32_t site);
+
 // Sets the path of the module whose forward runs on this thread, such as "layer.3"; "" for none.
 void set_running_module(const std::string& path);
 

@@ -29,6 +29,12 @@ _TOOLS = frozenset(
 # Libraries that those are made of; programs may use them, too.
 _PARTS = frozenset({"tornado", "zmq"})
 
+# Threads of torch.distributed that carry bytes between processes, and call nothing of the program.
+_CARRIERS = ("gloo_tcp_loop", "pt_tcpstore", "halstream_sends")
+
+# Those that carry out what a group of gloo's was asked for, and then the program's callbacks.
+_WORKER = "pt_gloo_runloop"
+
 
 def belongs_to_tool(ident: int, frame: FrameType) -> bool:
     """Return True for a thread of a tool, such as a progress bar's or a test runner's.
@@ -78,10 +84,11 @@ def _has_ended(native: int | None) -> bool:
     return os.path.exists("/proc/self/task") and not os.path.exists(f"/proc/self/task/{native}")
 
 
-def native_threads(frames: Iterable[int]) -> list[str]:
+def native_threads(frames: Iterable[int], collectives: int = 0) -> list[str]:
     """Return the names of the threads that may act and that Python does not know.
 
-    `frames` are the numbers of the threads that run Python code.
+    `frames` are the numbers of the threads that run Python code, and `collectives` is how many
+    collectives run, each of which may keep a thread of torch's busy.
 
     A library may have started them, and one that has run no Python yet may do so
     at any time.
@@ -96,6 +103,11 @@ def native_threads(frames: Iterable[int]) -> list[str]:
             continue
         if thread["watchdog"] and watchdogs:
             watchdogs -= 1
+            continue
+        if thread["name"].startswith(_CARRIERS):
+            continue
+        if thread["name"] == _WORKER and collectives:
+            collectives -= 1
             continue
         found.append(f"{thread['name'] or 'thread'} ({thread['id']})")
     return found

@@ -58,6 +58,14 @@ class Chain:
         text = "\n".join([head, *("  " + line for line in (*self.lines, *self._others())), self.advice])
         return re.sub(r"\bdevice (\d+)", lambda found: _sites.real_torch.device(int(found[1])), text)
 
+    def of_this_process(self) -> list[str]:
+        """Return the lines of those that wait in this process, down to the collectives that wait for other ranks."""
+        self._follow(self.start)
+        return [
+            re.sub(r"\bdevice (\d+)", lambda found: _sites.real_torch.device(int(found[1])), line)
+            for line in self.lines
+        ]
+
     def _follow(self, one: Any) -> Any:
         """Add the lines of a party and of those that it waits for; return the one that comes again, if any."""
         while one is not None and one not in self.named:
@@ -153,7 +161,7 @@ class Chain:
                 "a wait for an event of this kind waits for a record in the future"
             )
             self.advice = "Record the event before the host waits for a stream that waits for it."
-        elif node.need == NEED_NATIVE:
+        elif node.need == NEED_NATIVE and node.number not in self.picture.collectives:
             waits = self.picture.native_waits.get(node.number, "something")
             self.lines.append(f"the function, on thread {node.number} of the system, waits for {waits}")
             self.advice = (

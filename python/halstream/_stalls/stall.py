@@ -23,6 +23,7 @@ from .._core._reap import close, reap
 from .._errors import StallError
 from .._runtime import runtime
 from . import actors as _actors
+from . import ranks as _ranks
 from . import waiters as _waiters
 from . import watching as _watching
 from .blocked import Block, looking_loop
@@ -95,7 +96,10 @@ def asked() -> int:
 
 def _judge(me: int) -> tuple[str, bool]:
     """Return the text of the error, if the wait of thread `me` has no end, and whether to ask again."""
-    return _decide(me, *_look(me))
+    text, again = _decide(me, *_look(me))
+    if text:
+        return ("", True) if _ranks.tell(text) else (text, False)
+    return (text, again) if again else _ranks.look(me)
 
 
 def ask_for_loop(line: Any) -> bool:

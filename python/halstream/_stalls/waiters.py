@@ -13,6 +13,7 @@ from .._native._constants import NEED_NATIVE, NEED_NOTHING
 from .._records import BusyRecord, GraphRecord, PartyRecord, PlaceRecord, StateRecord, WaitRecord, decode, encode
 from . import actors as _actors
 from . import blocked as _blocked
+from . import peers as _peers
 from .blocked import Block
 
 __all__ = ["Node", "Picture", "Running", "mark", "take"]
@@ -58,6 +59,11 @@ class Picture:
 
     def __init__(self, me: int, blocks: Mapping[int, Block] | None = None) -> None:
         self.me = me
+        #: What is known of the ranks of this process' groups; None without any.
+        self.ranks = _peers.state()
+        #: The threads that carry out collectives, and those among them that wait for other ranks.
+        self.carrying: set[int] = set(self.ranks["threads"]) if self.ranks else set()
+        self.collectives: set[int] = {one["thread"] for one in self.ranks["waiting"]} if self.ranks else set()
         state: StateRecord = decode(_native.stall_state())
         self.quiet, self.mark = state["quiet"], state["mark"]
         #: Functions that were handed over and that no thread has taken.
@@ -73,7 +79,11 @@ class Picture:
         #: What native functions that will never go on by themselves wait for, by thread.
         self.native_waits: dict[int, str] = {}
         for node in self.streams.values():
-            if node.need == NEED_NATIVE and (why := _actors.waits_for_ever(node.number)):
+            if (
+                node.need == NEED_NATIVE
+                and node.number not in self.carrying
+                and (why := _actors.waits_for_ever(node.number))
+            ):
                 self.native_waits[node.number] = why
         self.calls: dict[int, int] = {}  #: token -> the thread that runs it
         self.reports: dict[int, int] = {}
@@ -89,7 +99,7 @@ class Picture:
         #: True if a thread or a signal handler may do something that this picture does not show.
         self.others_may_act = bool(self.actors) or _actors.idle_thread_exists(frames, me) or _actors.signal_may_come()
         #: Threads that Python does not know, which may act: the name of each.
-        self.native = _actors.native_threads(frames)
+        self.native = _actors.native_threads(frames, len(self.carrying))
         #: The same, or if work of the device moves by itself. Native threads do not count.
         self.anyone_may_act = self.others_may_act or self._moving()
 
@@ -113,17 +123,19 @@ class Picture:
         elif found is not None or not _actors.belongs_to_tool(ident, frame):
             self.actors[ident] = _blocked.thread_name(ident)
 
-    def _moving(self) -> bool:
+    def _moving(self, ranks: bool = False) -> bool:
+        waiting = {*self.native_waits, *(self.collectives if ranks else ())}
         return not self.quiet or any(
-            node.need == NEED_NOTHING or (node.need == NEED_NATIVE and node.number not in self.native_waits)
+            node.need == NEED_NOTHING or (node.need == NEED_NATIVE and node.number not in waiting)
             for node in self.streams.values()
         )
 
-    def hopeless(self, start: int, native: bool = False) -> set[Any]:
+    def hopeless(self, start: int, native: bool = False, ranks: bool = False) -> set[Any]:
         """Return the threads (by number) and streams (by name) that can never go on.
 
         They are `start` and those that it waits for, directly or not; none if `start`
-        may go on. With `native` those count, too, that only a native thread could help.
+        may go on. With `native` those count, too, that only a native thread could help, and
+        with `ranks` those that only another rank could.
         """
         graph: GraphRecord = {
             "blocked": self.wait_records,
@@ -134,7 +146,7 @@ class Picture:
                 for report, threads in ((False, self.calls), (True, self.reports))
                 for token, ident in threads.items()
             ],
-            "others": self.anyone_may_act or (bool(self.native) and not native),
+            "others": self.others_may_act or self._moving(ranks) or (bool(self.native) and not native),
         }
         stuck: list[PartyRecord] = decode(_native.stall_stuck(encode(graph), start))
         return {one["thread"] or (one["device"], one["stream"]) for one in stuck}

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+from ..._stalls import peers as _peers
 from .errors import NotBuiltError
 from .patches import Patches
 
@@ -30,6 +31,7 @@ def changes(torch: Any, module: Any, patches: Patches) -> dict[str, Callable[[Mo
         if native is None or not hasattr(native, "ProcessGroupGloo"):
             return
         over_gloo, nccl = module.process_group_classes()
+        _peers.serve(module)
         _complete(nccl, native, patches)
         _let_copy(native.Backend.Options, patches)
         owners = [native, distributed, torch.distributed]
