@@ -125,3 +125,18 @@ def test_a_project_is_set_up_and_its_change_verified_as_the_page_shows(tmp_path:
         assert done.returncode == code, done.stdout + done.stderr
     assert "stream_torch = true" in (tmp_path / "pyproject.toml").read_text()
     assert shown in done.stdout, done.stdout
+
+
+@pytest.mark.parametrize("name", ["buckets.py", "groups.py"])
+def test_the_ranks_of_the_programs_end_with_the_text_of_the_page(tmp_path: Path, name: str) -> None:
+    (source,) = (text for text in blocks("docs/ranks.md", "python") if text.startswith(f"# file: {name}\n"))
+    (shown,) = (text for text in blocks("docs/ranks.md", "text") if f"{name}:" in text)
+    (tmp_path / name).write_text(source.removeprefix(f"# file: {name}\n"))
+    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "--log-dir=logs", "--redirects=3"]
+    done = subprocess.run(
+        [sys.executable, "-m", "halstream", "run", "--torch", *launcher, name],
+        cwd=tmp_path, env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True, timeout=240,
+    )  # fmt: skip
+    (log,) = (tmp_path / "logs").glob("**/0/stderr.log")
+    said = log.read_text().replace("[rank0]: ", "").replace(f"{tmp_path}{os.sep}", "")
+    assert done.returncode == 1 and shown.rstrip("\n") in said, f"{done.stderr}\n{said}"
