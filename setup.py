@@ -50,6 +50,7 @@ def inputs():
                 yield path
     yield from sorted((ROOT / "libascendcl" / "package" / "include").rglob("*.h"))
     yield ROOT / "python" / "halstream" / "include" / "halstream.h"
+    yield ROOT / "python" / "halstream" / "_dialects" / "_cuda_status.py"  # errors of the CUDA runtime
 
 
 def edit(go_file, cflags):
