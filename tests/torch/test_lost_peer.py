@@ -81,10 +81,25 @@ for step in range(6):
     print(step, loss.item() + next(model.parameters()).sum().item() * 0)
 """
 
+NUMBER = """
+if rank == 0:
+    with open("pid", "w") as file:
+        print(os.getpid(), file=file)
+"""
+
 NEVER = """
 if rank == 0:
     ends_here()
 dist.all_reduce(y)
+import select
+with open("pid") as file:
+    number = int(file.read())
+try:
+    peer = os.pidfd_open(number)
+except ProcessLookupError:  # the peer has ended, and the test knows
+    pass
+else:
+    assert select.select([peer], [], [], 60)[0]  # it has, however long that took
 """
 
 GLOO = """
@@ -127,7 +142,7 @@ def test_F37_training_ends_with_the_error_in_the_step_whose_peer_is_missing(tmp_
 
 
 def test_F37_a_rank_that_never_looked_says_so_and_ends_with_1(tmp_path: Path) -> None:
-    first, second = ranks.endings(tmp_path, 'HOW = "ended"\n' + BEGIN + NEVER)
+    first, second = ranks.endings(tmp_path, 'HOW = "ended"\n' + NUMBER + BEGIN + NEVER)
     assert first.returncode == 0, first.stderr
     assert second.returncode == 1, second.stderr
     line = "halstream: the program ended without a look at the error of cuda:1: nccl:all_reduce: [Rank 1]"
