@@ -30,14 +30,15 @@ static int call(int32_t function, uint64_t *arguments, void *here)
 {
     if (halstream_forked) return NOT_INITIALIZED;
     if (inside) return NOT_PERMITTED;
-    uint32_t me = halstream_call_begins(here);
+    halstream_call made;
+    uint32_t me = halstream_call_begins(&made, here);
     if (me == 0) return after_end(function);
     int code = hsCudaCall(me, function, arguments);
     while (code == HS_CUDA_WAITS) {
         halstream_call_waits();
         code = hsCudaGoOn(me);
     }
-    halstream_call_ends();
+    halstream_call_ends(&made);
     return code;
 }
 

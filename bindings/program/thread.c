@@ -64,9 +64,19 @@ uintptr_t hs_program_function_of(uint32_t thread)
 
 /* -- calls.h -- */
 
-uint32_t halstream_call_begins(void *here) { return hs_program_enter(NULL, here) ? 0 : hs_program_self.number; }
+uint32_t halstream_call_begins(halstream_call *call, void *here)
+{
+    (void)call;
+    return hs_program_enter(NULL, here) ? 0 : hs_program_self.number;
+}
+
 void halstream_call_waits(void) { hs_program_note_stack(); }
-void halstream_call_ends(void) { hs_program_come_behind(); }
+
+void halstream_call_ends(const halstream_call *call)
+{
+    (void)call;
+    hs_program_come_behind();
+}
 
 void halstream_function_begins(uintptr_t function)
 {

@@ -6,9 +6,7 @@
 #include "caller.h"
 #include "sites.h"
 
-static _Thread_local int holding; /* the call in progress was made with Python's lock */
-
-static void look_at_stack(void)
+static void look_at_stack(int holding)
 {
     halstream_lock lock;
     if (holding) {
@@ -20,14 +18,16 @@ static void look_at_stack(void)
     }
 }
 
-uint32_t halstream_call_begins(void *here)
+uint32_t halstream_call_begins(halstream_call *call, void *here)
 {
     (void)here;
     if (halstream_is_over()) return 0;
-    holding = halstream_holds_lock();
+    call->holding = halstream_holds_lock();
+    call->direct = halstream_self.direct;
+    call->site = halstream_call_site;
     if (halstream_self.slot == 0) halstreamRegister();
-    if (__atomic_load_n(&halstream_stacks, __ATOMIC_RELAXED)) look_at_stack();
-    if (holding) {
+    if (__atomic_load_n(&halstream_stacks, __ATOMIC_RELAXED)) look_at_stack(call->holding);
+    if (call->holding) {
         halstream_caller = &halstream_self;
         halstream_self.direct = 1;
     } else {
@@ -39,11 +39,11 @@ uint32_t halstream_call_begins(void *here)
 
 void halstream_call_waits(void) {}
 
-void halstream_call_ends(void)
+void halstream_call_ends(const halstream_call *call)
 {
-    halstream_call_site = 0;
-    if (holding) {
-        halstream_self.direct = 0;
+    halstream_call_site = call->site;
+    if (call->holding) {
+        halstream_self.direct = call->direct;
         halstream_unseen = 0;
     } else {
         halstream_self.released--;

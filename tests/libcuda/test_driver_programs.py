@@ -209,6 +209,71 @@ print(cu.cuStreamQuery(given))
     assert (done.returncode, done.stdout) == (0, "{5}\n{42} 1 400\n400\n"), done.stdout + done.stderr
 
 
+HANDLER = """
+import ctypes
+import os
+import signal
+import sys
+import threading
+import time
+
+import halstream
+
+cu, holding = ctypes.CDLL("libcuda.so.1"), ctypes.PyDLL("libcuda.so.1")  # the second keeps Python's lock in calls
+
+
+def ok(code):
+    assert code == 0, code
+
+
+def made(call, *given):
+    handle = ctypes.c_uint64()
+    ok(call(ctypes.byref(handle), *given))
+    return handle
+
+
+ok(cu.cuInit(0))
+ok(cu.cuCtxSetCurrent(made(cu.cuDevicePrimaryCtxRetain, 0)))
+stuck, other = made(cu.cuStreamCreate, 1), made(cu.cuStreamCreate, 1)
+numbers = made(cu.cuMemAlloc_v2, ctypes.c_size_t(8))
+ok(cu.cuMemsetD32_v2(numbers, 0, ctypes.c_size_t(2)))
+sys.setswitchinterval(100)  # another thread runs only where this one waits
+
+
+def waits(value, wait, end):
+    begun = threading.Lock()
+    begun.acquire()
+    ender = threading.Thread(target=lambda: (begun.acquire(), end()), daemon=True)
+    ender.start()
+    ok(cu.cuStreamWaitValue64_v2(stuck, numbers, ctypes.c_uint64(value), 1))
+    begun.release()
+    wait()
+    ender.join()
+
+
+def write(value):
+    for _ in range(100):  # needs Python's lock again and again, also while the other thread is in the middle of its wait
+        time.sleep(0.001)
+    ok(holding.cuStreamWriteValue64_v2(other, numbers, ctypes.c_uint64(value), 0))
+
+
+signal.signal(signal.SIGUSR1, lambda *_: write(1))
+waits(1, lambda: ok(cu.cuStreamSynchronize(stuck)), lambda: os.kill(os.getpid(), signal.SIGUSR1))
+waits(2, halstream.synchronize, lambda: write(2))
+print("done")
+"""
+
+
+def test_U5_a_call_in_a_handler_of_a_signal_leaves_the_call_that_waits_as_it_was(tmp_path: Path) -> None:
+    """Afterwards a wait of the package still lets another thread of Python's run, which ends it."""
+    (tmp_path / "program.py").write_text(HANDLER)
+    env = {**os.environ, "LD_LIBRARY_PATH": str(DRIVER), "HALSTREAM_BACKEND": "auto"}
+    done = subprocess.run(
+        [sys.executable, tmp_path / "program.py"], capture_output=True, text=True, timeout=60, env=env
+    )
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
+
+
 @pytest.mark.skipif(find_spec("numba_cuda") is None, reason="needs numba-cuda, as in make oracle-libcuda")
 def test_U5_the_example_of_numba_is_right_and_its_missing_wait_is_reported(halstream: Run) -> None:
     example = Path(__file__).parents[2] / "examples" / "cuda_numba.py"
