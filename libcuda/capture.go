@@ -9,6 +9,9 @@ import (
 const lastCaptureMode = 2
 
 var captureFunctions = []function{
+	{name: "cuStreamBeginCapture", version: 10000, twin: ptsz, call: onStream(0, func(c *caller, s *stream, _ *args) error {
+		return s.BeginCapture(c.t, hal.GlobalMode)
+	})},
 	{name: "cuStreamBeginCapture_v2", version: 10010, twin: ptsz, call: onStream(0, func(c *caller, s *stream, a *args) error {
 		if a.u32(1) > lastCaptureMode {
 			return refuse(invalidValue, "there is no mode %d of a capture", a.u32(1))

@@ -158,10 +158,10 @@ var contextFunctions = []function{
 		put(a, 2, truth(p.active()))
 		return nil
 	}},
-	{name: "cuCtxCreate_v2", version: 3020, call: createContext(1, 2)},
+	{name: "cuCtxCreate_v2", version: 3020, firstVersion: 2000, call: createContext(1, 2)},
 	{name: "cuCtxCreate_v3", version: 11040, call: createContext(3, 4)},
 	{name: "cuCtxCreate_v4", version: 12050, call: createContext(2, 3)},
-	{name: "cuCtxDestroy_v2", version: 4000, call: func(c *caller, a *args) error {
+	{name: "cuCtxDestroy_v2", version: 4000, firstVersion: 2000, call: func(c *caller, a *args) error {
 		x, err := contextOf(a.handle(0))
 		if err != nil {
 			return err
@@ -203,14 +203,14 @@ var contextFunctions = []function{
 		put(a, 0, handle)
 		return a.need(0)
 	}},
-	{name: "cuCtxPushCurrent_v2", version: 4000, call: func(c *caller, a *args) error {
+	{name: "cuCtxPushCurrent_v2", version: 4000, firstVersion: 2000, call: func(c *caller, a *args) error {
 		x, err := contextOf(a.handle(0))
 		if err == nil {
 			c.stack = append(c.stack, x)
 		}
 		return err
 	}},
-	{name: "cuCtxPopCurrent_v2", version: 4000, call: func(c *caller, a *args) error {
+	{name: "cuCtxPopCurrent_v2", version: 4000, firstVersion: 2000, call: func(c *caller, a *args) error {
 		n := len(c.stack)
 		if n == 0 {
 			return refuse(invalidContext, "the thread has no current context")
@@ -227,7 +227,7 @@ var contextFunctions = []function{
 		}
 		return err
 	}},
-	{name: "cuCtxGetDevice_v2", version: 13000, itself: true, call: func(c *caller, a *args) error {
+	{name: "cuCtxGetDevice_v2", version: 13000, wholeName: true, call: func(c *caller, a *args) error {
 		x, err := c.contextOr(a.handle(1))
 		if err == nil {
 			put(a, 0, int32(x.dev.Ordinal()))
@@ -236,7 +236,7 @@ var contextFunctions = []function{
 		return err
 	}},
 	{name: "cuCtxSynchronize", version: 2000, call: func(c *caller, a *args) error { return c.synchronizeContext(0) }},
-	{name: "cuCtxSynchronize_v2", version: 13000, itself: true, call: func(c *caller, a *args) error {
+	{name: "cuCtxSynchronize_v2", version: 13000, wholeName: true, call: func(c *caller, a *args) error {
 		return c.synchronizeContext(a.handle(0))
 	}},
 	{name: "cuCtxGetFlags", version: 7000, call: func(c *caller, a *args) error {

@@ -55,7 +55,7 @@ var eventFunctions = []function{
 		}
 		return err
 	}},
-	{name: "cuEventDestroy_v2", version: 4000, call: onEvent(func(c *caller, e *event, a *args) error {
+	{name: "cuEventDestroy_v2", version: 4000, firstVersion: 2000, call: onEvent(func(c *caller, e *event, a *args) error {
 		remove(a.handle(0))
 		return e.Close(c.t)
 	})},

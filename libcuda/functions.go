@@ -21,22 +21,39 @@ const nowhere = -1
 // function is a function of the driver.
 type function struct {
 	// name is the one that the library exports. Without a suffix like _v2 it is the one by which cuGetProcAddress finds
-	// it, unless itself is set.
-	name string
+	// it, unless wholeName is set: then that is the name with its suffix.
+	name      string
+	wholeName bool
 	// version is the oldest CUDA version whose programs get it for that name.
 	version int
-	// also is another name by which programs of CUDA 12 and later find it.
-	also   string
-	twin   string
-	call   func(c *caller, a *args) error
-	early  bool // it may be called before cuInit
-	itself bool
+	// firstVersion is that of the function whose name has no suffix, where that does the same; 0 where it does not, or
+	// there is none.
+	firstVersion int
+	// renamed is the name by which programs of CUDA 12 and later find it, too.
+	renamed string
+	twin    string
+	call    func(c *caller, a *args) error
+	early   bool // it may be called before cuInit
 }
 
+// renamedVersion is the oldest CUDA version whose programs find functions by a new name.
+const renamedVersion = 12000
+
 // functions is the table of all.
-var functions = slices.Concat(processFunctions, deviceFunctions, contextFunctions, streamFunctions, eventFunctions,
+var functions = withFirstVersions(processFunctions, deviceFunctions, contextFunctions, streamFunctions, eventFunctions,
 	hostFunctions, memoryFunctions, poolFunctions, copyFunctions, fillFunctions, valueFunctions, moduleFunctions,
 	linkFunctions, kernelFunctions, launchFunctions, captureFunctions, graphFunctions, nodeFunctions, userObjectFunctions, refusedFunctions)
+
+// withFirstVersions returns all functions, those with firstVersion also as it.
+func withFirstVersions(nouns ...[]function) (all []function) {
+	all = slices.Concat(nouns...)
+	for _, f := range all {
+		if f.firstVersion != 0 {
+			all = append(all, function{name: f.baseName(), version: f.firstVersion, twin: f.twin, call: f.call})
+		}
+	}
+	return all
+}
 
 // exported is a function under one of its names.
 type exported struct {
@@ -69,7 +86,7 @@ func Names() (names []string) {
 // library is what the program has loaded: the functions by their numbers there.
 var library struct {
 	functions []exported
-	byBase    map[string][]*exported
+	byName    map[string][]*exported // as cuGetProcAddress finds them
 }
 
 func init() {
@@ -77,22 +94,32 @@ func init() {
 		return
 	}
 	library.functions = everyName()
-	library.byBase = map[string][]*exported{}
+	library.byName = map[string][]*exported{}
 	for i := range library.functions {
 		f := &library.functions[i]
-		for _, base := range []string{f.base(), f.also} {
-			library.byBase[base] = append(library.byBase[base], f)
+		library.byName[f.baseName()] = append(library.byName[f.baseName()], f)
+		if f.renamed != "" {
+			library.byName[f.renamed] = append(library.byName[f.renamed], f)
 		}
 	}
 }
 
-var suffix = regexp.MustCompile(`_v\d+$`)
+var versionSuffix = regexp.MustCompile(`_v\d+$`)
 
-func (f *function) base() string {
-	if f.itself {
+// baseName returns the name by which cuGetProcAddress finds the function.
+func (f *function) baseName() string {
+	if f.wholeName {
 		return f.name
 	}
-	return suffix.ReplaceAllString(f.name, "")
+	return versionSuffix.ReplaceAllString(f.name, "")
+}
+
+// versionFor returns the oldest CUDA version whose programs find the function by a name.
+func (f *function) versionFor(name string) int {
+	if name == f.renamed {
+		return max(f.version, renamedVersion)
+	}
+	return f.version
 }
 
 // hsCudaLibrary notes where the program's library has a function. It returns 0 if the function with that number has

@@ -44,10 +44,19 @@ func TestU2_a_function_is_found_by_the_version_that_a_program_is_written_for(t *
 		{"cuMemPrefetchAsync", 12020, perThreadDefault, "cuMemPrefetchAsync_v2_ptsz", symbolFound},
 		{"cuMemAlloc", 12000, perThreadDefault, "cuMemAlloc_v2", symbolFound},
 		{"cuGraphInstantiate", 12000, 0, "cuGraphInstantiateWithFlags", symbolFound},
+		{"cuGraphInstantiate", 11040, 0, "cuGraphInstantiate_v2", symbolFound},
+		{"cuGraphInstantiate", 10000, 0, "cuGraphInstantiate", symbolFound},
+		{"cuGraphInstantiateWithFlags", 11040, 0, "cuGraphInstantiateWithFlags", symbolFound},
+		{"cuStreamBeginCapture", 10000, 0, "cuStreamBeginCapture", symbolFound},
+		{"cuStreamBeginCapture", 10010, 0, "cuStreamBeginCapture_v2", symbolFound},
+		{"cuCtxDestroy", 2000, 0, "cuCtxDestroy", symbolFound},
+		{"cuMemcpyAtoD", 12000, perThreadDefault, "cuMemcpyAtoD_v2_ptds", symbolFound},
+		{"cuGraphNodeSetParams", 13050, 0, "cuGraphNodeSetParams", symbolFound},
 		{"cuCtxSynchronize", 13000, 0, "cuCtxSynchronize", symbolFound},
 		{"cuCtxSynchronize_v2", 13000, 0, "cuCtxSynchronize_v2", symbolFound},
 		{"cuGraphAddNode", 11000, 0, "", symbolTooNew},
 		{"cuNothing", 12000, 0, "", symbolUnknown},
+		{"", 12000, 0, "", symbolUnknown},
 	} {
 		symbol, state := find(one.name, one.version, one.flags)
 		require.Equal(t, one.symbol, symbol, "%v", one)

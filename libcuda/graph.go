@@ -185,7 +185,7 @@ var graphFunctions = []function{
 		put(a, 0, clone.handle)
 		return nil
 	})},
-	{name: "cuGraphInstantiate_v2", version: 11000, call: onGraph(1, func(c *caller, g *graph, a *args) error {
+	{name: "cuGraphInstantiate_v2", version: 11000, firstVersion: 10000, call: onGraph(1, func(c *caller, g *graph, a *args) error {
 		x, err := c.instantiate(g, 0)
 		if err == nil {
 			put(a, 0, x.handle)
@@ -193,7 +193,7 @@ var graphFunctions = []function{
 		put(a, 2, uintptr(0))
 		return err
 	})},
-	{name: "cuGraphInstantiateWithFlags", version: 11040, also: "cuGraphInstantiate", call: onGraph(1, func(c *caller, g *graph, a *args) error {
+	{name: "cuGraphInstantiateWithFlags", version: 11040, renamed: "cuGraphInstantiate", call: onGraph(1, func(c *caller, g *graph, a *args) error {
 		if err := a.need(0); err != nil {
 			return err
 		}
@@ -273,6 +273,10 @@ var graphFunctions = []function{
 	})},
 	{name: "cuGraphGetId", version: 13010, call: onGraph(0, func(_ *caller, g *graph, a *args) error {
 		put(a, 1, uint32(g.handle>>4))
+		return a.need(1)
+	})},
+	{name: "cuGraphExecGetId", version: 13010, call: onExecutable(func(_ *caller, x *executable, a *args) error {
+		put(a, 1, uint32(x.handle>>4))
 		return a.need(1)
 	})},
 	{name: "cuDeviceGraphMemTrim", version: 11040, call: onDevice(0, func(d *hal.Device, _ *args) error {

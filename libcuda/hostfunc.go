@@ -14,7 +14,7 @@ import (
 
 var hostFunctions = []function{
 	{name: "cuLaunchHostFunc", version: 10000, twin: ptsz, call: launchHostFunc},
-	{name: "cuLaunchHostFunc_v2", version: 13020, twin: ptsz, itself: true, call: launchHostFunc},
+	{name: "cuLaunchHostFunc_v2", version: 13010, twin: ptsz, wholeName: true, call: launchHostFunc},
 	{name: "cuStreamAddCallback", version: 5000, twin: ptsz, call: onStream(0, func(c *caller, s *stream, a *args) error {
 		if err := a.need(1); err != nil {
 			return err

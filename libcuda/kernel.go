@@ -181,6 +181,15 @@ func (k *kernel) parameter(a *args) error {
 	return a.need(2)
 }
 
+func parameterCount(_ *caller, k *kernel, a *args) error {
+	sizes, known := k.f.Parameters()
+	if !known {
+		return refuse(notSupported, "the parameters of %s are not known", k.name)
+	}
+	put(a, 1, uint64(len(sizes)))
+	return a.need(1)
+}
+
 var kernelFunctions = []function{
 	{name: "cuFuncGetAttribute", version: 2020, call: loaded(2, func(_ *caller, k *kernel, a *args) error {
 		value, err := k.attribute(a.int(1))
@@ -200,6 +209,7 @@ var kernelFunctions = []function{
 		return a.need(0)
 	})},
 	{name: "cuFuncGetName", version: 12030, call: onKernel(1, giveName)},
+	{name: "cuFuncGetParamCount", version: 13020, call: loaded(0, parameterCount)},
 	{name: "cuFuncGetParamInfo", version: 12040, call: loaded(0, func(_ *caller, k *kernel, a *args) error { return k.parameter(a) })},
 	{name: "cuFuncIsLoaded", version: 12040, call: onKernel(1, func(_ *caller, _ *kernel, a *args) error {
 		put(a, 0, int32(1))
@@ -218,6 +228,7 @@ var kernelFunctions = []function{
 		return a.need(0)
 	})},
 	{name: "cuKernelGetName", version: 12030, call: onKernel(1, giveName)},
+	{name: "cuKernelGetParamCount", version: 13020, call: loaded(0, parameterCount)},
 	{name: "cuKernelGetParamInfo", version: 12040, call: loaded(0, func(_ *caller, k *kernel, a *args) error { return k.parameter(a) })},
 	{name: "cuKernelGetAttribute", version: 12000, call: onKernel(2, func(c *caller, k *kernel, a *args) error {
 		d, err := device(a.int(3))

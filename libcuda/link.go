@@ -38,7 +38,7 @@ const (
 )
 
 var linkFunctions = []function{
-	{name: "cuLinkCreate_v2", version: 6050, call: func(_ *caller, a *args) error {
+	{name: "cuLinkCreate_v2", version: 6050, firstVersion: 5050, call: func(_ *caller, a *args) error {
 		if err := a.need(3); err != nil {
 			return err
 		}
@@ -47,7 +47,7 @@ var linkFunctions = []function{
 		put(a, 3, l.handle)
 		return nil
 	}},
-	{name: "cuLinkAddData_v2", version: 6050, call: onLinker(func(l *linker, a *args) error {
+	{name: "cuLinkAddData_v2", version: 6050, firstVersion: 5050, call: onLinker(func(l *linker, a *args) error {
 		if err := a.need(2); err != nil {
 			return err
 		}
@@ -56,7 +56,7 @@ var linkFunctions = []function{
 		}
 		return l.add(a.int(1), func() (string, error) { return programOf(list[byte](a, 2, a[3])) })
 	})},
-	{name: "cuLinkAddFile_v2", version: 6050, call: onLinker(func(l *linker, a *args) error {
+	{name: "cuLinkAddFile_v2", version: 6050, firstVersion: 5050, call: onLinker(func(l *linker, a *args) error {
 		if err := a.need(2); err != nil {
 			return err
 		}

@@ -195,7 +195,7 @@ var memoryFunctions = []function{
 	{name: "cuMemFreeHost", version: 2000, call: func(c *caller, a *args) error {
 		return c.freeAt(a[0], (*allocation).onHost, refuse(invalidValue, "%#x is not the start of host memory of the driver", a[0]))
 	}},
-	{name: "cuMemHostRegister_v2", version: 6050, call: func(c *caller, a *args) error {
+	{name: "cuMemHostRegister_v2", version: 6050, firstVersion: 4000, call: func(c *caller, a *args) error {
 		x, err := c.context()
 		if err != nil {
 			return err

@@ -575,6 +575,7 @@ var nodeFunctions = []function{
 	})},
 	{name: "cuGraphAddNode", version: 12020, call: addAny(3, 4)},
 	{name: "cuGraphAddNode_v2", version: 12030, call: addAny(4, 5)},
+	{name: "cuGraphAddNode_v3", version: 13040, wholeName: true, call: addAny(4, 5)},
 	{name: "cuGraphAddBatchMemOpNode", version: 11070, call: unsupported("values in memory are not waited for in graphs; use events")},
 	{name: "cuGraphConditionalHandleCreate", version: 12030, call: unsupported(
 		"kernels do not set conditions of graphs here; decide on the host which graph is launched")},
@@ -603,6 +604,18 @@ var nodeFunctions = []function{
 	{name: "cuGraphNodeGetDependentNodes_v2", version: 12030, call: dependents(3)},
 	{name: "cuGraphNodeGetType", version: 10000, call: onNode(0, func(_ *caller, n *node, a *args) error {
 		put(a, 1, n.kind())
+		return a.need(1)
+	})},
+	{name: "cuGraphNodeGetContainingGraph", version: 13010, call: onNode(0, func(_ *caller, n *node, a *args) error {
+		put(a, 1, n.graph.handle)
+		return a.need(1)
+	})},
+	{name: "cuGraphNodeGetLocalId", version: 13010, call: onNode(0, func(_ *caller, n *node, a *args) error {
+		put(a, 1, uint32(n.Index()))
+		return a.need(1)
+	})},
+	{name: "cuGraphNodeGetToolsId", version: 13010, call: onNode(0, func(_ *caller, n *node, a *args) error {
+		put(a, 1, uint64(n.handle))
 		return a.need(1)
 	})},
 	{name: "cuGraphNodeFindInClone", version: 10000, call: onNode(1, func(_ *caller, n *node, a *args) error {
@@ -653,6 +666,9 @@ var nodeFunctions = []function{
 	{name: "cuGraphMemsetNodeSetParams", version: 10000, call: unsupported(noChange)},
 	{name: "cuGraphHostNodeSetParams", version: 10000, call: unsupported(noChange)},
 	{name: "cuGraphNodeSetParams", version: 12020, call: unsupported(noChange)},
+	{name: "cuGraphNodeSetParams_v2", version: 13040, wholeName: true, call: unsupported(noChange)},
+	{name: "cuGraphNodeGetParams", version: 13020, call: unsupported("ask with the function of the node's kind, such as " +
+		"cuGraphKernelNodeGetParams")},
 	{name: "cuGraphExecKernelNodeSetParams", version: 10010, call: sets(func(c *caller, n *node, a *args) (*what, error) {
 		return kernelNodeOf(c, n.graph, a, 2, false)
 	})},

@@ -127,21 +127,17 @@ var poolFunctions = []function{
 		return a.need(0)
 	})},
 	{name: "cuDeviceSetMemPool", version: 11020, call: onDevice(0, func(d *hal.Device, a *args) error {
-		p, err := poolOf(a.handle(1))
-		if err == nil && p.dev != d {
-			err = refuse(invalidValue, "the pool is one of another device")
-		}
-		if err != nil {
-			return err
-		}
-		poolsOf(d)
-		pools.Lock()
-		defer pools.Unlock()
-		pools.current[d] = p
-		return nil
+		return setCurrentPool(d, a.handle(1))
 	})},
 	{name: "cuMemGetDefaultMemPool", version: 13000, call: locationPool(false)},
 	{name: "cuMemGetMemPool", version: 13000, call: locationPool(true)},
+	{name: "cuMemSetMemPool", version: 13000, call: func(_ *caller, a *args) error {
+		d, err := deviceAt(a, 0)
+		if err != nil {
+			return err
+		}
+		return setCurrentPool(d, a.handle(2))
+	}},
 	{name: "cuMemPoolCreate", version: 11020, call: func(_ *caller, a *args) error {
 		if err := a.need(0, 1); err != nil {
 			return err
@@ -150,10 +146,7 @@ var poolFunctions = []function{
 		if properties.handles != 0 {
 			return refuse(notSupported, "%s", noProcesses)
 		}
-		if properties.at.kind != onDeviceLocation {
-			return refuse(notSupported, "pools are of a device's memory, and not of place %d; use cuMemHostAlloc", properties.at.kind)
-		}
-		d, err := device(int(properties.at.id))
+		d, err := properties.at.device()
 		if err != nil {
 			return err
 		}
@@ -252,22 +245,49 @@ func (p *pool) flag(number int, otherwise uint64) uint64 {
 	return otherwise
 }
 
-// locationPool returns the function for the pool of a place, which CUDA 13 has.
-func locationPool(now bool) func(c *caller, a *args) error {
+// setCurrentPool lets a device take memory from the pool with a handle where a program names none.
+func setCurrentPool(d *hal.Device, handle uintptr) error {
+	p, err := poolOf(handle)
+	if err == nil && p.dev != d {
+		err = refuse(invalidValue, "the pool is one of another device")
+	}
+	if err != nil {
+		return err
+	}
+	poolsOf(d)
+	pools.Lock()
+	defer pools.Unlock()
+	pools.current[d] = p
+	return nil
+}
+
+// deviceAt returns the device of a place in memory that an argument points to.
+func deviceAt(a *args, i int) (*hal.Device, error) {
+	if err := a.need(i); err != nil {
+		return nil, err
+	}
+	return in[location](a, i).device()
+}
+
+func (at location) device() (*hal.Device, error) {
+	if at.kind != onDeviceLocation {
+		return nil, refuse(notSupported, "pools are of a device's memory, and not of place %d; use cuMemHostAlloc", at.kind)
+	}
+	return device(int(at.id))
+}
+
+// locationPool returns the function for the pool of a place: the one in use, or the device's own.
+func locationPool(inUse bool) func(c *caller, a *args) error {
 	return func(_ *caller, a *args) error {
-		if err := a.need(0, 1); err != nil {
+		if err := a.need(0); err != nil {
 			return err
 		}
-		at := in[location](a, 1)
-		if at.kind != onDeviceLocation {
-			return refuse(notSupported, "pools are of a device's memory, and not of place %d", at.kind)
-		}
-		d, err := device(int(at.id))
+		d, err := deviceAt(a, 1)
 		if err != nil {
 			return err
 		}
 		standing, current := poolsOf(d)
-		if now {
+		if inUse {
 			standing = current
 		}
 		put(a, 0, standing.handle)

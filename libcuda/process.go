@@ -19,7 +19,7 @@ var processFunctions = []function{
 	{name: "cuGetProcAddress", version: 11030, early: true, call: func(c *caller, a *args) error {
 		code := int32(0)
 		return procAddress(a, &code)
-	}, itself: true},
+	}, wholeName: true},
 	{name: "cuGetProcAddress_v2", version: 12000, early: true, call: func(c *caller, a *args) error {
 		found := int32(0)
 		err := procAddress(a, &found)
@@ -83,11 +83,12 @@ func procAddress(a *args, state *int32) error {
 	name, version, flags := a.text(0), a.int(2), a[3]
 	var best *exported
 	*state = symbolUnknown
-	for _, f := range library.byBase[strings.TrimSuffix(strings.TrimSuffix(name, ptsz), ptds)] {
+	name = strings.TrimSuffix(strings.TrimSuffix(name, ptsz), ptds)
+	for _, f := range library.byName[name] {
 		if f.perThread && flags != perThreadDefault {
 			continue
 		}
-		if f.version > version {
+		if f.versionFor(name) > version {
 			if *state == symbolUnknown {
 				*state = symbolTooNew
 			}

@@ -89,7 +89,7 @@ var streamFunctions = []function{
 	{name: "cuStreamCreateWithPriority", version: 5050, call: func(c *caller, a *args) error {
 		return c.createStream(a, a.u32(1), a.int(2))
 	}},
-	{name: "cuStreamDestroy_v2", version: 4000, call: func(c *caller, a *args) error {
+	{name: "cuStreamDestroy_v2", version: 4000, firstVersion: 2000, call: func(c *caller, a *args) error {
 		if a[0] <= perThreadStream {
 			return refuse(invalidHandle, "a default stream is not destroyed")
 		}

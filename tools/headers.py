@@ -1,4 +1,4 @@
-"""Compares the declarations of cuda/symbols.h and cuda/numbers.h with the vendor's own headers.
+"""Compares the declarations of cuda/ and the names of libcuda with the vendor's own headers.
 
 Usage: python tools/headers.py [VERSION ...]   (default: all of `TOOLKITS`)
 
@@ -172,7 +172,7 @@ def run(command: list[str | Path], what: str) -> str:
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT)
     except FileNotFoundError:
-        raise SystemExit(f"headers: there is no {command[0]}; install a C++ compiler, or name one in CXX") from None
+        raise SystemExit(f"headers: there is no {command[0]}; install it, or name a C++ compiler in CXX") from None
     if done.returncode:
         raise SystemExit(f"headers: {what} failed:\n{done.stderr.strip()}")
     return done.stdout
@@ -324,6 +324,23 @@ def installed(version: str) -> Path:
     return header
 
 
+def libcuda_names() -> set[str]:
+    """Return the functions that our libcuda.so.1 exports."""
+    table = run(["go", "run", "./libcuda/names"], "the list of the functions of libcuda")
+    return set(re.findall(r"FUNCTION\(\d+, (\w+)\)", table))
+
+
+def not_exported(header: Path, ours: set[str]) -> list[str]:
+    """Return what a header of the driver declares and our libcuda.so.1 does not export."""
+    text = header.read_text()
+    declared = set(re.findall(r"CUDAAPI\s+(cu\w+)\s*\(", text))
+    declared |= set(re.findall(r"#\s*define\s+cu\w+\s+(cu[A-Z]\w+)", text))
+    twins = re.findall(r"__CUDA_API_(PTSZ|PTDS)\((cu\w+)\)", text)
+    declared |= {name for _, name in twins} | {f"{name}_{kind.lower()}" for kind, name in twins}
+    inline = set(re.findall(r"static inline CUresult (cu\w+)", text))
+    return sorted(declared - inline - ours)
+
+
 def main(wanted: list[str]) -> int:
     unknown = set(wanted) - set(TOOLKITS)
     if unknown:
@@ -331,9 +348,11 @@ def main(wanted: list[str]) -> int:
     ours = of_ours()
     counts = {kind: sum(fact.kind == kind for fact in ours) for kind in ("function", "number", "layout", "field")}
     print("headers: declared here: " + ", ".join(f"{n} {kind}s" for kind, n in counts.items()), flush=True)
-    problems, absent = [], []
+    problems, absent, exported = [], [], libcuda_names()
     for version in wanted or TOOLKITS:
-        result = compare(ours, of_vendor(installed(version), ours))
+        header = installed(version)
+        problems += [f"toolkit {version}: libcuda has no function {name}" for name in not_exported(header, exported)]
+        result = compare(ours, of_vendor(header, ours))
         absent.append(result.absent)
         problems += [f"toolkit {version}: {line}" for line in result.problems]
         left_out = f", not in it: {', '.join(result.absent)}" if result.absent else ""
