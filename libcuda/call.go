@@ -139,13 +139,13 @@ func (c *caller) withRoom(rt *hal.Runtime, alloc func(wait func(driver.Point) bo
 
 //export hsCudaCall
 func hsCudaCall(number C.uint32_t, which C.int32_t, values *C.uint64_t) C.int {
-	f := library.functions[which]
+	f := exports.functions[which]
 	c := callerOf(uint32(number))
 	c.perThread = f.perThread
 	if !initialized.Load() && !f.early {
 		return notInitialized
 	}
-	return C.int(c.ended(f.name, f.call(c, (*args)(unsafe.Pointer(values)))))
+	return C.int(c.returnCode(f.name, f.call(c, (*args)(unsafe.Pointer(values)))))
 }
 
 //export hsCudaGoOn
@@ -157,11 +157,11 @@ func hsCudaGoOn(number C.uint32_t) C.int {
 	if err == nil {
 		err = w.then()
 	}
-	return C.int(c.ended("a wait", err))
+	return C.int(c.returnCode("a wait", err))
 }
 
-// ended returns the code of a call's error.
-func (c *caller) ended(name string, err error) int {
+// returnCode returns the code of a call's error, and reports it where nothing else does.
+func (c *caller) returnCode(name string, err error) int {
 	switch {
 	case err == nil:
 		return success
@@ -169,19 +169,19 @@ func (c *caller) ended(name string, err error) int {
 		return C.HS_CUDA_WAITS
 	}
 	code := codeOf(err)
-	if r, ok := errors.AsType[*refusal](err); tells(code, ok && r.quiet) {
+	if r, ok := errors.AsType[*refusal](err); isReported(code, ok && r.quiet) {
 		text := err.Error()
 		if e, ok := errors.AsType[*hal.Error](err); ok {
 			text = e.Text
 		}
-		say(name, errorName(code)+": "+text)
+		report(name, errorName(code)+": "+text)
 	}
 	return code
 }
 
-// tells reports whether the text of an error with a code is written for the program's author: what has no other way to
+// isReported reports whether the text of an error with a code is written for the program's author: what has no other way to
 // be known, and is no code that programs ask for.
-func tells(code int, quiet bool) bool {
+func isReported(code int, quiet bool) bool {
 	switch os.Getenv("HALSTREAM_CUDA_MESSAGES") {
 	case "0":
 		return false
@@ -198,12 +198,12 @@ func tells(code int, quiet bool) bool {
 	return false
 }
 
-// said are the texts that were written.
-var said sync.Map
+// reported are the texts that were written.
+var reported sync.Map
 
-// say writes what is wrong with a call to stderr, once: a device that is lost fails all later calls, too.
-func say(name, text string) {
-	if _, before := said.LoadOrStore(text, true); !before {
+// report writes what is wrong with a call to stderr, once: a device that is lost fails all later calls, too.
+func report(name, text string) {
+	if _, before := reported.LoadOrStore(text, true); !before {
 		fmt.Fprintf(os.Stderr, "halstream: %s: %s\n", name, text)
 	}
 }

@@ -36,11 +36,11 @@ var captureFunctions = []function{
 		made, err := s.EndCapture(c.t)
 		var asked *graph
 		if s.CaptureID() != capture { // it has ended, with or without an error
-			asked = ended(capture)
+			asked = removeCapture(capture)
 		}
 		switch {
 		case err != nil && asked != nil:
-			remove(asked.handle)
+			removeHandle(asked.handle)
 			asked.objects.release()
 		case err != nil:
 		case asked != nil:
@@ -82,34 +82,34 @@ var captureFunctions = []function{
 
 const noUpdate = "a capture keeps the order of its calls; let streams wait for events instead"
 
-// underWay are the graphs of captures that have not ended, as far as the program has asked for them, by the numbers of the
+// activeCaptures are the graphs of captures that have not ended, as far as the program has asked for them, by the numbers of the
 // captures: it can let them keep its objects.
-var underWay struct {
+var activeCaptures struct {
 	sync.Mutex
 	by map[uint64]*graph
 }
 
 // graphOfCapture returns the graph that a capture will have made.
 func graphOfCapture(capture uint64, x *context) *graph {
-	underWay.Lock()
-	defer underWay.Unlock()
-	g := underWay.by[capture]
+	activeCaptures.Lock()
+	defer activeCaptures.Unlock()
+	g := activeCaptures.by[capture]
 	if g == nil {
-		if underWay.by == nil {
-			underWay.by = map[uint64]*graph{}
+		if activeCaptures.by == nil {
+			activeCaptures.by = map[uint64]*graph{}
 		}
 		g = newGraph(nil, x)
-		underWay.by[capture] = g
+		activeCaptures.by[capture] = g
 	}
 	return g
 }
 
-// ended forgets that a capture is under way, and returns its graph, nil if nobody has asked for it.
-func ended(capture uint64) *graph {
-	underWay.Lock()
-	defer underWay.Unlock()
-	g := underWay.by[capture]
-	delete(underWay.by, capture)
+// removeCapture forgets that a capture is under way, and returns its graph, nil if nobody has asked for it.
+func removeCapture(capture uint64) *graph {
+	activeCaptures.Lock()
+	defer activeCaptures.Unlock()
+	g := activeCaptures.by[capture]
+	delete(activeCaptures.by, capture)
 	return g
 }
 

@@ -37,7 +37,7 @@ func primaryOf(d *hal.Device) *context {
 			primaries.of = map[*hal.Device]*context{}
 		}
 		p = &context{dev: d, primary: true}
-		p.handle = add(p)
+		p.handle = newHandle(p)
 		primaries.of[d] = p
 	}
 	return p
@@ -84,7 +84,7 @@ func (c *caller) contextOr(handle uintptr) (*context, error) {
 
 // owned is an object that ends with its context.
 type owned interface {
-	of() *context
+	owner() *context
 	end(c *caller) error
 }
 
@@ -110,7 +110,7 @@ func (x *context) end(c *caller) error {
 	}
 	var first error
 	for handle, object := range objects.All() {
-		if o, ok := object.(owned); ok && o.of() == x {
+		if o, ok := object.(owned); ok && o.owner() == x {
 			if err := o.end(c); err != nil && first == nil {
 				first = err
 			}
@@ -173,7 +173,7 @@ var contextFunctions = []function{
 			x.mu.Lock()
 			x.ended = true
 			x.mu.Unlock()
-			remove(x.handle)
+			removeHandle(x.handle)
 			if n := len(c.stack); n > 0 && c.stack[n-1] == x {
 				c.stack = c.stack[:n-1]
 			}
@@ -368,7 +368,7 @@ func createContext(flags, ordinal int) func(c *caller, a *args) error {
 			return err
 		}
 		x := &context{dev: d, flags: a.u32(flags)}
-		x.handle = add(x)
+		x.handle = newHandle(x)
 		c.stack = append(c.stack, x)
 		put(a, 0, x.handle)
 		return nil

@@ -17,7 +17,7 @@ type event struct {
 	x *context
 }
 
-func (e *event) of() *context        { return e.x }
+func (e *event) owner() *context     { return e.x }
 func (e *event) end(c *caller) error { return e.Close(c.t) }
 
 func eventOf(handle uintptr) (*event, error) {
@@ -51,12 +51,12 @@ var eventFunctions = []function{
 		made, err := x.dev.Runtime().NewEvent(c.t, x.dev, hal.EventOptions{Timing: flags&eventNoTiming == 0,
 			BlockingSync: flags&eventBlockingSync != 0, Interprocess: flags&eventInterprocess != 0})
 		if err == nil {
-			put(a, 0, add(&event{made, x}))
+			put(a, 0, newHandle(&event{made, x}))
 		}
 		return err
 	}},
 	{name: "cuEventDestroy_v2", version: 4000, firstVersion: 2000, call: onEvent(func(c *caller, e *event, a *args) error {
-		remove(a.handle(0))
+		removeHandle(a.handle(0))
 		return e.Close(c.t)
 	})},
 	{name: "cuEventRecord", version: 2000, twin: ptsz, call: func(c *caller, a *args) error { return c.record(a, 0) }},

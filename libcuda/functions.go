@@ -83,23 +83,23 @@ func Names() (names []string) {
 	return names
 }
 
-// library is what the program has loaded: the functions by their numbers there.
-var library struct {
+// exports are the functions of the library that the program has loaded, by their numbers there.
+var exports struct {
 	functions []exported
 	byName    map[string][]*exported // as cuGetProcAddress finds them
 }
 
 func init() {
-	if library.functions != nil {
+	if exports.functions != nil {
 		return
 	}
-	library.functions = everyName()
-	library.byName = map[string][]*exported{}
-	for i := range library.functions {
-		f := &library.functions[i]
-		library.byName[f.baseName()] = append(library.byName[f.baseName()], f)
+	exports.functions = everyName()
+	exports.byName = map[string][]*exported{}
+	for i := range exports.functions {
+		f := &exports.functions[i]
+		exports.byName[f.baseName()] = append(exports.byName[f.baseName()], f)
 		if f.renamed != "" {
-			library.byName[f.renamed] = append(library.byName[f.renamed], f)
+			exports.byName[f.renamed] = append(exports.byName[f.renamed], f)
 		}
 	}
 }
@@ -127,9 +127,9 @@ func (f *function) versionFor(name string) int {
 //
 //export hsCudaLibrary
 func hsCudaLibrary(number C.int, name *C.char, address C.ulong) C.int {
-	if int(number) >= len(library.functions) || library.functions[number].symbol != C.GoString(name) {
+	if int(number) >= len(exports.functions) || exports.functions[number].symbol != C.GoString(name) {
 		return 0
 	}
-	library.functions[number].address = uintptr(address)
+	exports.functions[number].address = uintptr(address)
 	return 1
 }

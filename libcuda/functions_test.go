@@ -18,8 +18,8 @@ func TestU2_each_function_is_in_the_table_once(t *testing.T) {
 }
 
 func TestU2_a_function_is_found_by_the_version_that_a_program_is_written_for(t *testing.T) {
-	for i := range library.functions {
-		library.functions[i].address = uintptr(i + 1)
+	for i := range exports.functions {
+		exports.functions[i].address = uintptr(i + 1)
 	}
 	find := func(name string, version int32, flags uint64) (symbol string, state int32) {
 		text := append([]byte(name), 0)
@@ -27,7 +27,7 @@ func TestU2_a_function_is_found_by_the_version_that_a_program_is_written_for(t *
 		a := args{uint64(uintptr(unsafe.Pointer(&text[0]))), uint64(uintptr(unsafe.Pointer(&address))), uint64(version), flags}
 		require.NoError(t, procAddress(&a, &state))
 		if address != 0 {
-			symbol = library.functions[address-1].symbol
+			symbol = exports.functions[address-1].symbol
 		}
 		return symbol, state
 	}

@@ -24,7 +24,7 @@ type graph struct {
 
 func newGraph(made *hal.Graph, x *context) *graph {
 	g := &graph{Graph: made, x: x}
-	g.handle = add(g)
+	g.handle = newHandle(g)
 	return g
 }
 
@@ -55,7 +55,7 @@ func (g *graph) node(is *hal.Node) *node {
 	n := g.nodes[is]
 	if n == nil {
 		n = &node{Node: is, graph: g}
-		n.handle = add(n)
+		n.handle = newHandle(n)
 		if g.nodes == nil {
 			g.nodes = map[*hal.Node]*node{}
 		}
@@ -68,14 +68,14 @@ func (g *graph) close(c *caller) error {
 	g.mu.Lock()
 	for _, n := range g.nodes {
 		if n.inside != nil {
-			remove(n.inside.handle)
+			removeHandle(n.inside.handle)
 		}
-		remove(n.handle)
+		removeHandle(n.handle)
 	}
 	objects := g.objects
 	g.nodes, g.objects = nil, nil
 	g.mu.Unlock()
-	remove(g.handle)
+	removeHandle(g.handle)
 	err := g.Close(c.t)
 	objects.release()
 	return err
@@ -140,7 +140,7 @@ func (c *caller) instantiate(g *graph, flags uint64) (*executable, error) {
 		return nil, err
 	}
 	x := &executable{GraphExec: made, x: g.x, flags: flags, objects: objects}
-	x.handle = add(x)
+	x.handle = newHandle(x)
 	return x, nil
 }
 
@@ -180,7 +180,7 @@ var graphFunctions = []function{
 		clone.objects = g.retained()
 		copied := made.Nodes()
 		for i, n := range g.Nodes() {
-			clone.node(copied[i]).takes(g.node(n))
+			clone.node(copied[i]).copyParameters(g.node(n))
 		}
 		put(a, 0, clone.handle)
 		return nil
@@ -224,7 +224,7 @@ var graphFunctions = []function{
 		return x.Upload(c.t, s.Stream)
 	})},
 	{name: "cuGraphExecDestroy", version: 10000, call: onExecutable(func(c *caller, x *executable, _ *args) error {
-		remove(x.handle)
+		removeHandle(x.handle)
 		return x.Close(c.t)
 	})},
 	{name: "cuGraphExecGetFlags", version: 12000, call: onExecutable(func(_ *caller, x *executable, a *args) error {

@@ -12,8 +12,8 @@ import "C"
 // objects are what the handles of the program name, beside the objects of the process's other bindings.
 var objects = &ids.Shared
 
-func add(object any) uintptr { return uintptr(objects.Insert(object)) }
-func remove(handle uintptr)  { objects.Remove(int64(handle)) }
+func newHandle(object any) uintptr { return uintptr(objects.Insert(object)) }
+func removeHandle(handle uintptr)  { objects.Remove(int64(handle)) }
 
 // find returns the object of a handle, an error with a code for one of another kind or none.
 func find[T any](handle uintptr, code int, what string) (object T, err error) {
@@ -23,23 +23,23 @@ func find[T any](handle uintptr, code int, what string) (object T, err error) {
 	return object, refuse(code, "no %s has the handle %#x; it was destroyed, or is none", what, handle)
 }
 
-// texts are those that the program was given, which stay for as long as the process.
-var texts struct {
+// cStrings are the texts that the program was given, which stay for as long as the process.
+var cStrings struct {
 	sync.Mutex
 	by map[string]unsafe.Pointer
 }
 
-// kept returns a text as C has it.
-func kept(text string) unsafe.Pointer {
-	texts.Lock()
-	defer texts.Unlock()
-	p := texts.by[text]
+// cString returns a text as C has it.
+func cString(text string) unsafe.Pointer {
+	cStrings.Lock()
+	defer cStrings.Unlock()
+	p := cStrings.by[text]
 	if p == nil {
-		if texts.by == nil {
-			texts.by = map[string]unsafe.Pointer{}
+		if cStrings.by == nil {
+			cStrings.by = map[string]unsafe.Pointer{}
 		}
 		p = unsafe.Pointer(C.CString(text))
-		texts.by[text] = p
+		cStrings.by[text] = p
 	}
 	return p
 }

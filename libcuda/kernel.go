@@ -17,7 +17,7 @@ type kernel struct {
 	handle   uintptr
 	module   *module
 	f        *hal.Function
-	library  *programLibrary
+	library  *library
 	settings *settings
 }
 
@@ -83,8 +83,8 @@ func onKernel(i int, f func(c *caller, k *kernel, a *args) error) func(c *caller
 	}
 }
 
-// loaded is onKernel for a kernel as a function of a module.
-func loaded(i int, f func(c *caller, k *kernel, a *args) error) func(c *caller, a *args) error {
+// onLoadedKernel is onKernel for a kernel as a function of a module.
+func onLoadedKernel(i int, f func(c *caller, k *kernel, a *args) error) func(c *caller, a *args) error {
 	return onKernel(i, func(c *caller, k *kernel, a *args) error {
 		k, err := k.here(c)
 		if err != nil {
@@ -191,7 +191,7 @@ func parameterCount(_ *caller, k *kernel, a *args) error {
 }
 
 var kernelFunctions = []function{
-	{name: "cuFuncGetAttribute", version: 2020, call: loaded(2, func(_ *caller, k *kernel, a *args) error {
+	{name: "cuFuncGetAttribute", version: 2020, call: onLoadedKernel(2, func(_ *caller, k *kernel, a *args) error {
 		value, err := k.attribute(a.int(1))
 		if err == nil {
 			put(a, 0, int32(value))
@@ -199,24 +199,24 @@ var kernelFunctions = []function{
 		}
 		return err
 	})},
-	{name: "cuFuncSetAttribute", version: 9000, call: loaded(0, func(_ *caller, k *kernel, a *args) error {
+	{name: "cuFuncSetAttribute", version: 9000, call: onLoadedKernel(0, func(_ *caller, k *kernel, a *args) error {
 		return k.setAttribute(a.int(1), a.int(2))
 	})},
 	{name: "cuFuncSetCacheConfig", version: 3000, call: onKernel(0, func(*caller, *kernel, *args) error { return nil })},
 	{name: "cuFuncSetSharedMemConfig", version: 4020, call: onKernel(0, func(*caller, *kernel, *args) error { return nil })},
-	{name: "cuFuncGetModule", version: 11000, call: loaded(1, func(_ *caller, k *kernel, a *args) error {
+	{name: "cuFuncGetModule", version: 11000, call: onLoadedKernel(1, func(_ *caller, k *kernel, a *args) error {
 		put(a, 0, k.module.handle)
 		return a.need(0)
 	})},
 	{name: "cuFuncGetName", version: 12030, call: onKernel(1, giveName)},
-	{name: "cuFuncGetParamCount", version: 13020, call: loaded(0, parameterCount)},
-	{name: "cuFuncGetParamInfo", version: 12040, call: loaded(0, func(_ *caller, k *kernel, a *args) error { return k.parameter(a) })},
+	{name: "cuFuncGetParamCount", version: 13020, call: onLoadedKernel(0, parameterCount)},
+	{name: "cuFuncGetParamInfo", version: 12040, call: onLoadedKernel(0, func(_ *caller, k *kernel, a *args) error { return k.parameter(a) })},
 	{name: "cuFuncIsLoaded", version: 12040, call: onKernel(1, func(_ *caller, _ *kernel, a *args) error {
 		put(a, 0, int32(1))
 		return a.need(0)
 	})},
 	{name: "cuFuncLoad", version: 12040, call: onKernel(0, func(*caller, *kernel, *args) error { return nil })},
-	{name: "cuKernelGetFunction", version: 12000, call: loaded(1, func(_ *caller, k *kernel, a *args) error {
+	{name: "cuKernelGetFunction", version: 12000, call: onLoadedKernel(1, func(_ *caller, k *kernel, a *args) error {
 		put(a, 0, k.handle)
 		return a.need(0)
 	})},
@@ -228,8 +228,8 @@ var kernelFunctions = []function{
 		return a.need(0)
 	})},
 	{name: "cuKernelGetName", version: 12030, call: onKernel(1, giveName)},
-	{name: "cuKernelGetParamCount", version: 13020, call: loaded(0, parameterCount)},
-	{name: "cuKernelGetParamInfo", version: 12040, call: loaded(0, func(_ *caller, k *kernel, a *args) error { return k.parameter(a) })},
+	{name: "cuKernelGetParamCount", version: 13020, call: onLoadedKernel(0, parameterCount)},
+	{name: "cuKernelGetParamInfo", version: 12040, call: onLoadedKernel(0, func(_ *caller, k *kernel, a *args) error { return k.parameter(a) })},
 	{name: "cuKernelGetAttribute", version: 12000, call: onKernel(2, func(c *caller, k *kernel, a *args) error {
 		d, err := device(a.int(3))
 		if err != nil {
@@ -262,7 +262,7 @@ var kernelFunctions = []function{
 	{name: "cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags", version: 7000, call: occupancy},
 	{name: "cuOccupancyMaxPotentialBlockSize", version: 6050, call: bestBlock},
 	{name: "cuOccupancyMaxPotentialBlockSizeWithFlags", version: 7000, call: bestBlock},
-	{name: "cuOccupancyAvailableDynamicSMemPerBlock", version: 10020, call: loaded(1, func(_ *caller, k *kernel, a *args) error {
+	{name: "cuOccupancyAvailableDynamicSMemPerBlock", version: 10020, call: onLoadedKernel(1, func(_ *caller, k *kernel, a *args) error {
 		blocks := max(1, a.int(2))
 		room := min(k.f.Shared(), (sharedMost+reserved)/blocks-reserved-(sharedMost-k.f.Shared()))
 		put(a, 0, uint64(max(0, room)))
@@ -271,7 +271,7 @@ var kernelFunctions = []function{
 }
 
 func giveName(_ *caller, k *kernel, a *args) error {
-	put(a, 0, kept(k.name))
+	put(a, 0, cString(k.name))
 	return a.need(0)
 }
 
@@ -292,7 +292,7 @@ func (k *kernel) residents(threads int, dynamic uint64) int {
 	return min(residentBlocks, residentThreads/((threads+warp-1)/warp*warp), (sharedMost+reserved)/own)
 }
 
-var occupancy = loaded(1, func(_ *caller, k *kernel, a *args) error {
+var occupancy = onLoadedKernel(1, func(_ *caller, k *kernel, a *args) error {
 	if err := a.need(0); err != nil {
 		return err
 	}
@@ -304,7 +304,7 @@ var occupancy = loaded(1, func(_ *caller, k *kernel, a *args) error {
 })
 
 // bestBlock suggests the largest block with which the most threads are there at once.
-var bestBlock = loaded(2, func(c *caller, k *kernel, a *args) error {
+var bestBlock = onLoadedKernel(2, func(c *caller, k *kernel, a *args) error {
 	if err := a.need(0, 1); err != nil {
 		return err
 	}

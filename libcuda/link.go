@@ -43,7 +43,7 @@ var linkFunctions = []function{
 			return err
 		}
 		l := &linker{options: optionsOf(a, 0, 1, 2)}
-		l.handle = add(l)
+		l.handle = newHandle(l)
 		put(a, 3, l.handle)
 		return nil
 	}},
@@ -51,7 +51,7 @@ var linkFunctions = []function{
 		if err := a.need(2); err != nil {
 			return err
 		}
-		if a[3] > most {
+		if a[3] > maxBytes {
 			return refuse(invalidValue, "%d bytes are more than a program can have", a[3])
 		}
 		return l.add(a.int(1), func() (string, error) { return programOf(list[byte](a, 2, a[3])) })
@@ -79,7 +79,7 @@ var linkFunctions = []function{
 	})},
 	{name: "cuLinkDestroy", version: 5050, call: onLinker(func(l *linker, a *args) error {
 		C.free(unsafe.Pointer(l.result))
-		remove(l.handle)
+		removeHandle(l.handle)
 		return nil
 	})},
 }

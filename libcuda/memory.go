@@ -8,8 +8,8 @@ import (
 	"halstream/hal/driver"
 )
 
-// most is more than any memory has.
-const most = 1 << 62
+// maxBytes is more than any memory has.
+const maxBytes = 1 << 62
 
 // product returns the product of sizes, and whether memory can have that many bytes.
 func product(sizes ...uint64) (uint64, bool) {
@@ -21,7 +21,7 @@ func product(sizes ...uint64) (uint64, bool) {
 		}
 		all = low
 	}
-	return all, all <= most
+	return all, all <= maxBytes
 }
 
 // sizeOf returns the size of an allocation as package hal takes it.
@@ -29,7 +29,7 @@ func sizeOf(bytes uint64) (int64, error) {
 	if bytes == 0 {
 		return 0, refuse(invalidValue, "the size is 0; ask for one byte or more")
 	}
-	return int64(min(bytes, most)), nil
+	return int64(min(bytes, maxBytes)), nil
 }
 
 // allocation is what the library knows of memory beside package hal.
@@ -52,7 +52,7 @@ var allocations struct {
 	last uint64
 }
 
-func note(address uint64, one allocation) {
+func noteAllocation(address uint64, one allocation) {
 	allocations.Lock()
 	defer allocations.Unlock()
 	if allocations.by == nil {
@@ -69,9 +69,9 @@ func allocationAt(address uint64) *allocation {
 	return allocations.by[address]
 }
 
-// giveBack ends an allocation that fits, if there is one at an address. What is known of it goes before end gives its
+// endAllocation ends an allocation that fits, if there is one at an address. What is known of it goes before end gives its
 // memory back, as another thread can have the address from then on, and comes back after an error.
-func giveBack(address uint64, fits func(one *allocation) bool, end func(one *allocation) error) (found bool, err error) {
+func endAllocation(address uint64, fits func(one *allocation) bool, end func(one *allocation) error) (found bool, err error) {
 	allocations.Lock()
 	one := allocations.by[address]
 	found = one != nil && fits(one)
@@ -94,14 +94,14 @@ func giveBack(address uint64, fits func(one *allocation) bool, end func(one *all
 	return true, nil
 }
 
-// Allocations as giveBack asks for them.
+// Allocations as endAllocation asks for them.
 func (one *allocation) onDevice() bool   { return !one.host && !one.given }
 func (one *allocation) onHost() bool     { return one.host }
 func (one *allocation) registered() bool { return one.given }
 
 // freeAt frees the memory at an address, whose allocation fits; otherwise is the error without one.
 func (c *caller) freeAt(address uint64, fits func(one *allocation) bool, otherwise error) error {
-	found, err := giveBack(address, fits, func(one *allocation) error { return one.free(c, address) })
+	found, err := endAllocation(address, fits, func(one *allocation) error { return one.free(c, address) })
 	if !found {
 		err = otherwise
 	}
@@ -139,7 +139,7 @@ func freeAll(c *caller, x *context) (first error) {
 	}
 	allocations.Unlock()
 	for address, one := range left {
-		_, err := giveBack(address, func(now *allocation) bool { return now == one }, func(*allocation) error {
+		_, err := endAllocation(address, func(now *allocation) bool { return now == one }, func(*allocation) error {
 			return one.free(c, address)
 		})
 		if first == nil && !one.ofGraph {
@@ -173,7 +173,7 @@ var memoryFunctions = []function{
 		if size := a.u32(4); size != 4 && size != 8 && size != 16 {
 			return refuse(invalidValue, "elements have 4, 8 or 16 bytes, not %d", size)
 		}
-		pitch := (min(a[2], most) + alignment - 1) / alignment * alignment
+		pitch := (min(a[2], maxBytes) + alignment - 1) / alignment * alignment
 		size, fits := product(pitch, a[3])
 		if !fits {
 			return refuse(outOfMemory, "%d rows of %d bytes are more than there can be", a[3], a[2])
@@ -214,7 +214,7 @@ var memoryFunctions = []function{
 		if err := rt.RegisterHost(c.t, a[0], size); err != nil {
 			return err
 		}
-		note(a[0], allocation{x: x, flags: a.u32(2), given: true, size: a[1]})
+		noteAllocation(a[0], allocation{x: x, flags: a.u32(2), given: true, size: a[1]})
 		return nil
 	}},
 	{name: "cuMemHostUnregister", version: 4000, call: func(c *caller, a *args) error {
@@ -362,7 +362,7 @@ func (c *caller) alloc(a *args, bytes uint64, of allocation) error {
 			x.dev.Runtime().MarkManaged(b.Start)
 		}
 		of.x, of.size = x, bytes
-		note(b.Start, of)
+		noteAllocation(b.Start, of)
 		put(a, 0, b.Start)
 		return nil
 	})
@@ -388,7 +388,7 @@ func (c *caller) allocHost(a *args, flags uint32) error {
 	return c.withRoom(rt, func(wait func(driver.Point) bool) error {
 		b, err := rt.AllocHostWait(c.t, size, wait)
 		if err == nil {
-			note(b.Start, allocation{x: x, flags: flags, host: true, size: a[1]})
+			noteAllocation(b.Start, allocation{x: x, flags: flags, host: true, size: a[1]})
 			put(a, 0, b.Start)
 		}
 		return err

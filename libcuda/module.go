@@ -15,13 +15,13 @@ type module struct {
 	handle uintptr
 	text   string
 	// library is whose program it is, nil for one that the program loaded itself.
-	library *programLibrary
+	library *library
 
 	mu      sync.Mutex
 	kernels map[string]*kernel
 }
 
-func (m *module) of() *context        { return m.x }
+func (m *module) owner() *context     { return m.x }
 func (m *module) end(c *caller) error { return m.unload(c) }
 
 func (m *module) unload(c *caller) error {
@@ -29,10 +29,10 @@ func (m *module) unload(c *caller) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, k := range m.kernels {
-		remove(k.handle)
+		removeHandle(k.handle)
 	}
 	m.kernels = nil
-	remove(m.handle)
+	removeHandle(m.handle)
 	return m.Close(c.t)
 }
 
@@ -48,7 +48,7 @@ func (m *module) kernel(name string) (*kernel, error) {
 		return nil, err
 	}
 	k := &kernel{name: name, module: m, f: f, settings: m.library.settingsOf(name)}
-	k.handle = add(k)
+	k.handle = newHandle(k)
 	if m.kernels == nil {
 		m.kernels = map[string]*kernel{}
 	}
@@ -71,8 +71,8 @@ func onModule(i int, f func(c *caller, m *module, a *args) error) func(c *caller
 	}
 }
 
-// programLibrary is a program that is loaded on each device that uses it.
-type programLibrary struct {
+// library is a program that is loaded on each device that uses it.
+type library struct {
 	handle uintptr
 	text   string
 
@@ -85,12 +85,12 @@ type programLibrary struct {
 	settings   map[string]*settings
 }
 
-func libraryOf(handle uintptr) (*programLibrary, error) {
-	return find[*programLibrary](handle, invalidHandle, "library")
+func libraryOf(handle uintptr) (*library, error) {
+	return find[*library](handle, invalidHandle, "library")
 }
 
 // onLibrary returns a function for a library that is its argument i.
-func onLibrary(i int, f func(c *caller, l *programLibrary, a *args) error) func(c *caller, a *args) error {
+func onLibrary(i int, f func(c *caller, l *library, a *args) error) func(c *caller, a *args) error {
 	return func(c *caller, a *args) error {
 		l, err := libraryOf(a.handle(i))
 		if err != nil {
@@ -101,7 +101,7 @@ func onLibrary(i int, f func(c *caller, l *programLibrary, a *args) error) func(
 }
 
 // in returns the library's module in a context.
-func (l *programLibrary) in(c *caller, x *context) (*module, error) {
+func (l *library) in(c *caller, x *context) (*module, error) {
 	if m := l.moduleIn(x); m != nil {
 		return m, nil
 	}
@@ -121,7 +121,7 @@ func (l *programLibrary) in(c *caller, x *context) (*module, error) {
 	return m, nil
 }
 
-func (l *programLibrary) moduleIn(x *context) *module {
+func (l *library) moduleIn(x *context) *module {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.modules[x]
@@ -129,14 +129,14 @@ func (l *programLibrary) moduleIn(x *context) *module {
 
 // keep makes what was loaded the library's module in a context, unless another thread was first, whose module it returns,
 // or the library was unloaded.
-func (l *programLibrary) keep(loaded *hal.Module, x *context) (m *module, kept bool) {
+func (l *library) keep(loaded *hal.Module, x *context) (m *module, kept bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if m = l.modules[x]; m != nil || l.unloaded {
 		return m, false
 	}
 	m = &module{Module: loaded, x: x, text: l.text, library: l}
-	m.handle = add(m)
+	m.handle = newHandle(m)
 	if l.modules == nil {
 		l.modules = map[*context]*module{}
 	}
@@ -145,7 +145,7 @@ func (l *programLibrary) keep(loaded *hal.Module, x *context) (m *module, kept b
 }
 
 // drop forgets a module that is unloaded, which ends with its context at the latest. The library can be nil.
-func (l *programLibrary) drop(m *module) {
+func (l *library) drop(m *module) {
 	if l == nil {
 		return
 	}
@@ -157,7 +157,7 @@ func (l *programLibrary) drop(m *module) {
 }
 
 // unload ends the library with its modules. The error is the first.
-func (l *programLibrary) unload(c *caller) (first error) {
+func (l *library) unload(c *caller) (first error) {
 	l.mu.Lock()
 	modules, kernels := l.modules, l.kernels
 	l.modules, l.kernels, l.unloaded = nil, nil, true
@@ -168,14 +168,14 @@ func (l *programLibrary) unload(c *caller) (first error) {
 		}
 	}
 	for _, k := range kernels {
-		remove(k.handle)
+		removeHandle(k.handle)
 	}
-	remove(l.handle)
+	removeHandle(l.handle)
 	return first
 }
 
 // settingsOf returns what the program has set for a kernel of a library on all devices, or for that of a module without one.
-func (l *programLibrary) settingsOf(name string) *settings {
+func (l *library) settingsOf(name string) *settings {
 	if l == nil {
 		return &settings{}
 	}
@@ -217,7 +217,7 @@ func (c *caller) loadModule(a *args, text string, err error, options jitOptions)
 		return err
 	}
 	m := &module{Module: loaded, x: x, text: text}
-	m.handle = add(m)
+	m.handle = newHandle(m)
 	put(a, 0, m.handle)
 	return nil
 }
@@ -296,10 +296,10 @@ var moduleFunctions = []function{
 		text, err := programOfFile(a.text(1))
 		return loadLibrary(a, text, err)
 	}},
-	{name: "cuLibraryUnload", version: 12000, call: onLibrary(0, func(c *caller, l *programLibrary, _ *args) error {
+	{name: "cuLibraryUnload", version: 12000, call: onLibrary(0, func(c *caller, l *library, _ *args) error {
 		return l.unload(c)
 	})},
-	{name: "cuLibraryGetKernel", version: 12000, call: onLibrary(1, func(_ *caller, l *programLibrary, a *args) error {
+	{name: "cuLibraryGetKernel", version: 12000, call: onLibrary(1, func(_ *caller, l *library, a *args) error {
 		if err := a.need(0, 2); err != nil {
 			return err
 		}
@@ -309,12 +309,12 @@ var moduleFunctions = []function{
 		}
 		return err
 	})},
-	{name: "cuLibraryGetKernelCount", version: 12040, call: onLibrary(1, func(_ *caller, l *programLibrary, a *args) error {
+	{name: "cuLibraryGetKernelCount", version: 12040, call: onLibrary(1, func(_ *caller, l *library, a *args) error {
 		names, err := kernelNames(l.text)
 		put(a, 0, uint32(len(names)))
 		return err
 	})},
-	{name: "cuLibraryEnumerateKernels", version: 12040, call: onLibrary(2, func(_ *caller, l *programLibrary, a *args) error {
+	{name: "cuLibraryEnumerateKernels", version: 12040, call: onLibrary(2, func(_ *caller, l *library, a *args) error {
 		names, err := kernelNames(l.text)
 		for i := range list[uintptr](a, 0, min(uint64(a.u32(1)), uint64(len(names)))) {
 			k, err := l.kernel(names[i])
@@ -325,7 +325,7 @@ var moduleFunctions = []function{
 		}
 		return err
 	})},
-	{name: "cuLibraryGetModule", version: 12000, call: onLibrary(1, func(c *caller, l *programLibrary, a *args) error {
+	{name: "cuLibraryGetModule", version: 12000, call: onLibrary(1, func(c *caller, l *library, a *args) error {
 		x, err := c.context()
 		if err != nil {
 			return err
@@ -336,7 +336,7 @@ var moduleFunctions = []function{
 		}
 		return err
 	})},
-	{name: "cuLibraryGetGlobal", version: 12000, call: onLibrary(2, func(c *caller, l *programLibrary, a *args) error {
+	{name: "cuLibraryGetGlobal", version: 12000, call: onLibrary(2, func(c *caller, l *library, a *args) error {
 		x, err := c.context()
 		if err != nil {
 			return err
@@ -369,7 +369,7 @@ func (m *module) global(c *caller, a *args, name int) error {
 }
 
 // kernel returns a kernel of the library by its name.
-func (l *programLibrary) kernel(name string) (*kernel, error) {
+func (l *library) kernel(name string) (*kernel, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if k := l.kernels[name]; k != nil {
@@ -382,7 +382,7 @@ func (l *programLibrary) kernel(name string) (*kernel, error) {
 	for _, one := range names {
 		if one == name {
 			k := &kernel{name: name, library: l, settings: l.settingsOf(name)}
-			k.handle = add(k)
+			k.handle = newHandle(k)
 			if l.kernels == nil {
 				l.kernels = map[string]*kernel{}
 			}
@@ -404,8 +404,8 @@ func loadLibrary(a *args, text string, err error) error {
 	if err := a.need(0); err != nil {
 		return err
 	}
-	l := &programLibrary{text: text}
-	l.handle = add(l)
+	l := &library{text: text}
+	l.handle = newHandle(l)
 	put(a, 0, l.handle)
 	return nil
 }

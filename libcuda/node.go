@@ -25,8 +25,8 @@ type node struct {
 	frees  uint64
 }
 
-// takes gives a node of a clone what is known of the node that it was made of.
-func (n *node) takes(of *node) {
+// copyParameters gives a node of a clone the parameters of the node that it was made of.
+func (n *node) copyParameters(of *node) {
 	n.kernel, n.copies, n.fills, n.calls, n.memory, n.frees = of.kernel, of.copies, of.fills, of.calls, of.memory, of.frees
 }
 
@@ -130,14 +130,14 @@ func keptArguments(l *launch) uint64 {
 	return uint64(uintptr(memory))
 }
 
-// what is an operation that becomes a node.
-type what struct {
-	dev     *hal.Device
-	enqueue func(s *hal.Stream) error
-	known   node // what is kept of it
+// operation is an operation that becomes a node.
+type operation struct {
+	dev        *hal.Device
+	enqueue    func(s *hal.Stream) error
+	parameters node // what is kept of them
 }
 
-func (c *caller) kernelNode(x *context, p *newKernelParameters) (*what, error) {
+func (c *caller) kernelNode(x *context, p *newKernelParameters) (*operation, error) {
 	handle := p.function
 	if handle == 0 {
 		handle = p.kernel
@@ -148,10 +148,10 @@ func (c *caller) kernelNode(x *context, p *newKernelParameters) (*what, error) {
 	}
 	known := p.kernelParameters
 	known.function, known.params, known.extra = handle, keptArguments(l), 0
-	return &what{x.dev, func(s *hal.Stream) error { return l.enqueue(c, s) }, node{kernel: &known}}, nil
+	return &operation{x.dev, func(s *hal.Stream) error { return l.enqueue(c, s) }, node{kernel: &known}}, nil
 }
 
-func (c *caller) copyNode(x *context, p *copy3D) (*what, error) {
+func (c *caller) copyNode(x *context, p *copy3D) (*operation, error) {
 	shape, err := p.shape()
 	if err != nil {
 		return nil, err
@@ -161,46 +161,46 @@ func (c *caller) copyNode(x *context, p *copy3D) (*what, error) {
 		return nil, refuse(notSupported, "a node copies rows that follow each other, not %d layers; add a node for each", len(specs))
 	}
 	known := *p
-	return &what{x.dev, func(s *hal.Stream) error {
+	return &operation{x.dev, func(s *hal.Stream) error {
 		_, err := s.CopyAs(c.t, specs[0], hal.AsyncCopy)
 		return err
 	}, node{copies: &known}}, nil
 }
 
-func (c *caller) fillNode(x *context, p *fillParameters) *what {
+func (c *caller) fillNode(x *context, p *fillParameters) *operation {
 	known := *p
 	shape := &fillShape{dst: p.dst, pitch: p.pitch, value: p.value, size: p.size, width: p.width, rows: p.rows}
-	return &what{x.dev, func(s *hal.Stream) error { return shape.enqueue(c, s) }, node{fills: &known}}
+	return &operation{x.dev, func(s *hal.Stream) error { return shape.enqueue(c, s) }, node{fills: &known}}
 }
 
-func (c *caller) hostNode(x *context, p *hostParameters) (*what, error) {
+func (c *caller) hostNode(x *context, p *hostParameters) (*operation, error) {
 	if p.function == 0 {
 		return nil, refuse(invalidValue, "the function is NULL")
 	}
 	known := *p
-	return &what{x.dev, func(s *hal.Stream) error {
+	return &operation{x.dev, func(s *hal.Stream) error {
 		return c.callProgram(s, C.hs_cuda_call{function: C.uintptr_t(p.function), argument: C.uintptr_t(p.argument)})
 	}, node{calls: &known}}, nil
 }
 
-func (c *caller) eventNode(handle uintptr, enqueue func(s *hal.Stream, e *hal.Event) error) (*what, error) {
+func (c *caller) eventNode(handle uintptr, enqueue func(s *hal.Stream, e *hal.Event) error) (*operation, error) {
 	e, err := eventOf(handle)
 	if err != nil {
 		return nil, err
 	}
-	return &what{e.x.dev, func(s *hal.Stream) error { return enqueue(s, e.Event) }, node{}}, nil
+	return &operation{e.x.dev, func(s *hal.Stream) error { return enqueue(s, e.Event) }, node{}}, nil
 }
 
-func (c *caller) recordNode(handle uintptr) (*what, error) {
+func (c *caller) recordNode(handle uintptr) (*operation, error) {
 	return c.eventNode(handle, func(s *hal.Stream, e *hal.Event) error { return s.RecordExternal(c.t, e) })
 }
 
-func (c *caller) waitNode(handle uintptr) (*what, error) {
+func (c *caller) waitNode(handle uintptr) (*operation, error) {
 	return c.eventNode(handle, func(s *hal.Stream, e *hal.Event) error { return s.WaitExternal(c.t, e) })
 }
 
 // allocNode is a node that allocates; its address is known, and given to the program, once it was added.
-func (c *caller) allocNode(p *allocParameters) (*what, error) {
+func (c *caller) allocNode(p *allocParameters) (*operation, error) {
 	d, err := device(int(p.properties.at.id))
 	if err != nil {
 		return nil, err
@@ -211,21 +211,21 @@ func (c *caller) allocNode(p *allocParameters) (*what, error) {
 	}
 	x := primaryOf(d)
 	known := &allocParameters{}
-	return &what{d, func(s *hal.Stream) error {
+	return &operation{d, func(s *hal.Stream) error {
 		b, err := s.AllocAsync(c.t, size)
 		if err == nil {
 			p.address = b.Start
 			*known = *p
-			note(b.Start, allocation{x: x, ofGraph: true, size: p.size, pool: &pool{dev: d}})
+			noteAllocation(b.Start, allocation{x: x, ofGraph: true, size: p.size, pool: &pool{dev: d}})
 		}
 		return err
 	}, node{memory: known}}, nil
 }
 
-func (c *caller) freeNode(x *context, address uint64) *what {
-	return &what{x.dev, func(s *hal.Stream) error {
+func (c *caller) freeNode(x *context, address uint64) *operation {
+	return &operation{x.dev, func(s *hal.Stream) error {
 		free := func(*allocation) error { return s.FreeAsync(c.t, address) }
-		found, err := giveBack(address, (*allocation).onDevice, free)
+		found, err := endAllocation(address, (*allocation).onDevice, free)
 		if !found {
 			err = free(nil)
 		}
@@ -234,23 +234,23 @@ func (c *caller) freeNode(x *context, address uint64) *what {
 }
 
 // add adds a node behind others, which are two arguments: a list and its length.
-func (c *caller) addNode(g *graph, a *args, after, count int, w *what) error {
-	before, err := behind(a, after, count)
+func (c *caller) addNode(g *graph, a *args, after, count int, o *operation) error {
+	before, err := dependencies(a, after, count)
 	if err != nil {
 		return err
 	}
-	made, err := g.Add(c.t, w.dev, before, w.enqueue)
+	made, err := g.Add(c.t, o.dev, before, o.enqueue)
 	if err != nil {
 		return err
 	}
 	n := g.node(made)
-	n.takes(&w.known)
+	n.copyParameters(&o.parameters)
 	put(a, 0, n.handle)
 	return nil
 }
 
-// behind returns the nodes of a list that is two arguments.
-func behind(a *args, after, count int) (nodes []*hal.Node, err error) {
+// dependencies returns the nodes of a list that is two arguments.
+func dependencies(a *args, after, count int) (nodes []*hal.Node, err error) {
 	for _, handle := range list[uintptr](a, after, a[count]) {
 		n, err := nodeOf(handle)
 		if err != nil {
@@ -261,17 +261,17 @@ func behind(a *args, after, count int) (nodes []*hal.Node, err error) {
 	return nodes, nil
 }
 
-// adds returns a function that adds the node which of makes of its arguments.
-func adds(of func(c *caller, g *graph, a *args) (*what, error)) func(c *caller, a *args) error {
+// addNodeCall returns a function that adds a node for the operation that of makes of its arguments.
+func addNodeCall(of func(c *caller, g *graph, a *args) (*operation, error)) func(c *caller, a *args) error {
 	return onGraph(1, func(c *caller, g *graph, a *args) error {
 		if err := a.need(0); err != nil {
 			return err
 		}
-		w, err := of(c, g, a)
+		o, err := of(c, g, a)
 		if err != nil {
 			return err
 		}
-		return c.addNode(g, a, 2, 3, w)
+		return c.addNode(g, a, 2, 3, o)
 	})
 }
 
@@ -291,7 +291,7 @@ func contextIn(handle uintptr, otherwise *context) (*context, error) {
 	return contextOf(handle)
 }
 
-func (c *caller) nodeOfParameters(g *graph, p *nodeParameters) (w *what, err error) {
+func (c *caller) nodeOfParameters(g *graph, p *nodeParameters) (o *operation, err error) {
 	form := unsafe.Pointer(&p.form[0])
 	switch p.kind {
 	case kernelNode:
@@ -340,16 +340,16 @@ func addAny(count, parameters int) func(c *caller, a *args) error {
 		case graphNode:
 			return c.addChild(g, a, count, uintptr(p.form[0]))
 		}
-		w, err := c.nodeOfParameters(g, p)
+		o, err := c.nodeOfParameters(g, p)
 		if err != nil {
 			return err
 		}
-		return c.addNode(g, a, 2, count, w)
+		return c.addNode(g, a, 2, count, o)
 	})
 }
 
 func (c *caller) addEmpty(g *graph, a *args, count int) error {
-	before, err := behind(a, 2, count)
+	before, err := dependencies(a, 2, count)
 	if err != nil {
 		return err
 	}
@@ -365,7 +365,7 @@ func (c *caller) addChild(g *graph, a *args, count int, handle uintptr) error {
 	if err != nil {
 		return err
 	}
-	before, err := behind(a, 2, count)
+	before, err := dependencies(a, 2, count)
 	if err != nil {
 		return err
 	}
@@ -377,8 +377,8 @@ func (c *caller) addChild(g *graph, a *args, count int, handle uintptr) error {
 	return err
 }
 
-// sets returns a function by which later launches of an executable do something else at a node.
-func sets(of func(c *caller, n *node, a *args) (*what, error)) func(c *caller, a *args) error {
+// updateNodeCall returns a function by which later launches of an executable do something else at a node.
+func updateNodeCall(of func(c *caller, n *node, a *args) (*operation, error)) func(c *caller, a *args) error {
 	return onExecutable(func(c *caller, x *executable, a *args) error {
 		n, err := nodeOf(a.handle(1))
 		if err == nil {
@@ -387,7 +387,7 @@ func sets(of func(c *caller, n *node, a *args) (*what, error)) func(c *caller, a
 		if err != nil {
 			return err
 		}
-		w, err := of(c, n, a)
+		o, err := of(c, n, a)
 		if err != nil {
 			return err
 		}
@@ -395,7 +395,7 @@ func sets(of func(c *caller, n *node, a *args) (*what, error)) func(c *caller, a
 		if err != nil {
 			return err
 		}
-		if err := w.enqueue(s); err != nil {
+		if err := o.enqueue(s); err != nil {
 			s.Unbuilt()
 			return err
 		}
@@ -403,8 +403,8 @@ func sets(of func(c *caller, n *node, a *args) (*what, error)) func(c *caller, a
 	})
 }
 
-// known returns a function that gives the parameters that the program has added a node with.
-func known[T any](of func(n *node) *T) func(c *caller, a *args) error {
+// parametersCall returns a function that stores the parameters that the program has added a node with.
+func parametersCall[T any](of func(n *node) *T) func(c *caller, a *args) error {
 	return onNode(0, func(_ *caller, n *node, a *args) error {
 		p := of(n)
 		if p == nil {
@@ -415,8 +415,9 @@ func known[T any](of func(n *node) *T) func(c *caller, a *args) error {
 	})
 }
 
-// gives returns a list of nodes: their number where the program asks for that, and else as many as there is room for.
-func gives(nodes []uintptr, a *args, into, count int) error {
+// storeNodes stores handles of nodes in an array of the program, as many as there is room for, and how many those are;
+// without an array, how many there are.
+func storeNodes(nodes []uintptr, a *args, into, count int) error {
 	if err := a.need(count); err != nil {
 		return err
 	}
@@ -438,8 +439,8 @@ func (g *graph) handles(nodes []*hal.Node) (handles []uintptr) {
 	return handles
 }
 
-// edges returns a function that gives the edges of a graph; count says where their number is.
-func edges(count int) func(c *caller, a *args) error {
+// edgesCall returns a function that gives the edges of a graph; count says where their number is.
+func edgesCall(count int) func(c *caller, a *args) error {
 	return onGraph(0, func(_ *caller, g *graph, a *args) error {
 		var from, to []uintptr
 		for _, n := range g.Nodes() {
@@ -449,22 +450,22 @@ func edges(count int) func(c *caller, a *args) error {
 		}
 		if a[1] != 0 && a[2] != 0 {
 			room := *in[uint64](a, count)
-			if err := gives(from, a, 1, count); err != nil {
+			if err := storeNodes(from, a, 1, count); err != nil {
 				return err
 			}
 			*in[uint64](a, count) = room
 		}
-		return gives(to, a, 2, count)
+		return storeNodes(to, a, 2, count)
 	})
 }
 
-func before(count int) func(c *caller, a *args) error {
+func dependenciesCall(count int) func(c *caller, a *args) error {
 	return onNode(0, func(_ *caller, n *node, a *args) error {
-		return gives(n.graph.handles(n.After()), a, 1, count)
+		return storeNodes(n.graph.handles(n.After()), a, 1, count)
 	})
 }
 
-func dependents(count int) func(c *caller, a *args) error {
+func dependentsCall(count int) func(c *caller, a *args) error {
 	return onNode(0, func(_ *caller, n *node, a *args) error {
 		var after []uintptr
 		for _, one := range n.graph.Nodes() {
@@ -474,12 +475,12 @@ func dependents(count int) func(c *caller, a *args) error {
 				}
 			}
 		}
-		return gives(after, a, 1, count)
+		return storeNodes(after, a, 1, count)
 	})
 }
 
-// addEdges returns a function that orders nodes; count says where their number is.
-func addEdges(count int) func(c *caller, a *args) error {
+// addEdgesCall returns a function that orders nodes; count says where their number is.
+func addEdgesCall(count int) func(c *caller, a *args) error {
 	return onGraph(0, func(c *caller, g *graph, a *args) error {
 		from, to := list[uintptr](a, 1, a[count]), list[uintptr](a, 2, a[count])
 		for i := range from {
@@ -499,7 +500,7 @@ func addEdges(count int) func(c *caller, a *args) error {
 	})
 }
 
-func kernelNodeOf(c *caller, g *graph, a *args, p int, long bool) (*what, error) {
+func kernelNodeOf(c *caller, g *graph, a *args, p int, long bool) (*operation, error) {
 	if err := a.need(p); err != nil {
 		return nil, err
 	}
@@ -520,13 +521,13 @@ const (
 )
 
 var nodeFunctions = []function{
-	{name: "cuGraphAddKernelNode", version: 10000, call: adds(func(c *caller, g *graph, a *args) (*what, error) {
+	{name: "cuGraphAddKernelNode", version: 10000, call: addNodeCall(func(c *caller, g *graph, a *args) (*operation, error) {
 		return kernelNodeOf(c, g, a, 4, false)
 	})},
-	{name: "cuGraphAddKernelNode_v2", version: 12000, call: adds(func(c *caller, g *graph, a *args) (*what, error) {
+	{name: "cuGraphAddKernelNode_v2", version: 12000, call: addNodeCall(func(c *caller, g *graph, a *args) (*operation, error) {
 		return kernelNodeOf(c, g, a, 4, true)
 	})},
-	{name: "cuGraphAddMemcpyNode", version: 10000, call: adds(func(c *caller, g *graph, a *args) (*what, error) {
+	{name: "cuGraphAddMemcpyNode", version: 10000, call: addNodeCall(func(c *caller, g *graph, a *args) (*operation, error) {
 		x, err := contextIn(a.handle(5), g.x)
 		if err == nil {
 			err = a.need(4)
@@ -536,7 +537,7 @@ var nodeFunctions = []function{
 		}
 		return c.copyNode(x, in[copy3D](a, 4))
 	})},
-	{name: "cuGraphAddMemsetNode", version: 10000, call: adds(func(c *caller, g *graph, a *args) (*what, error) {
+	{name: "cuGraphAddMemsetNode", version: 10000, call: addNodeCall(func(c *caller, g *graph, a *args) (*operation, error) {
 		x, err := contextIn(a.handle(5), g.x)
 		if err == nil {
 			err = a.need(4)
@@ -546,25 +547,25 @@ var nodeFunctions = []function{
 		}
 		return c.fillNode(x, in[fillParameters](a, 4)), nil
 	})},
-	{name: "cuGraphAddHostNode", version: 10000, call: adds(func(c *caller, g *graph, a *args) (*what, error) {
+	{name: "cuGraphAddHostNode", version: 10000, call: addNodeCall(func(c *caller, g *graph, a *args) (*operation, error) {
 		if err := a.need(4); err != nil {
 			return nil, err
 		}
 		return c.hostNode(g.x, in[hostParameters](a, 4))
 	})},
-	{name: "cuGraphAddEventRecordNode", version: 11010, call: adds(func(c *caller, _ *graph, a *args) (*what, error) {
+	{name: "cuGraphAddEventRecordNode", version: 11010, call: addNodeCall(func(c *caller, _ *graph, a *args) (*operation, error) {
 		return c.recordNode(a.handle(4))
 	})},
-	{name: "cuGraphAddEventWaitNode", version: 11010, call: adds(func(c *caller, _ *graph, a *args) (*what, error) {
+	{name: "cuGraphAddEventWaitNode", version: 11010, call: addNodeCall(func(c *caller, _ *graph, a *args) (*operation, error) {
 		return c.waitNode(a.handle(4))
 	})},
-	{name: "cuGraphAddMemAllocNode", version: 11040, call: adds(func(c *caller, _ *graph, a *args) (*what, error) {
+	{name: "cuGraphAddMemAllocNode", version: 11040, call: addNodeCall(func(c *caller, _ *graph, a *args) (*operation, error) {
 		if err := a.need(4); err != nil {
 			return nil, err
 		}
 		return c.allocNode(in[allocParameters](a, 4))
 	})},
-	{name: "cuGraphAddMemFreeNode", version: 11040, call: adds(func(c *caller, g *graph, a *args) (*what, error) {
+	{name: "cuGraphAddMemFreeNode", version: 11040, call: addNodeCall(func(c *caller, g *graph, a *args) (*operation, error) {
 		return c.freeNode(g.x, a[4]), nil
 	})},
 	{name: "cuGraphAddEmptyNode", version: 10000, call: onGraph(1, func(c *caller, g *graph, a *args) error {
@@ -582,10 +583,10 @@ var nodeFunctions = []function{
 	{name: "cuGraphDestroyNode", version: 10000, call: unsupported(noRemoval)},
 	{name: "cuGraphRemoveDependencies", version: 10000, call: unsupported(noRemoval)},
 	{name: "cuGraphRemoveDependencies_v2", version: 12030, call: unsupported(noRemoval)},
-	{name: "cuGraphAddDependencies", version: 10000, call: addEdges(3)},
-	{name: "cuGraphAddDependencies_v2", version: 12030, call: addEdges(4)},
+	{name: "cuGraphAddDependencies", version: 10000, call: addEdgesCall(3)},
+	{name: "cuGraphAddDependencies_v2", version: 12030, call: addEdgesCall(4)},
 	{name: "cuGraphGetNodes", version: 10000, call: onGraph(0, func(_ *caller, g *graph, a *args) error {
-		return gives(g.handles(g.Nodes()), a, 1, 2)
+		return storeNodes(g.handles(g.Nodes()), a, 1, 2)
 	})},
 	{name: "cuGraphGetRootNodes", version: 10000, call: onGraph(0, func(_ *caller, g *graph, a *args) error {
 		var roots []*hal.Node
@@ -594,14 +595,14 @@ var nodeFunctions = []function{
 				roots = append(roots, n)
 			}
 		}
-		return gives(g.handles(roots), a, 1, 2)
+		return storeNodes(g.handles(roots), a, 1, 2)
 	})},
-	{name: "cuGraphGetEdges", version: 10000, call: edges(3)},
-	{name: "cuGraphGetEdges_v2", version: 12030, call: edges(4)},
-	{name: "cuGraphNodeGetDependencies", version: 10000, call: before(2)},
-	{name: "cuGraphNodeGetDependencies_v2", version: 12030, call: before(3)},
-	{name: "cuGraphNodeGetDependentNodes", version: 10000, call: dependents(2)},
-	{name: "cuGraphNodeGetDependentNodes_v2", version: 12030, call: dependents(3)},
+	{name: "cuGraphGetEdges", version: 10000, call: edgesCall(3)},
+	{name: "cuGraphGetEdges_v2", version: 12030, call: edgesCall(4)},
+	{name: "cuGraphNodeGetDependencies", version: 10000, call: dependenciesCall(2)},
+	{name: "cuGraphNodeGetDependencies_v2", version: 12030, call: dependenciesCall(3)},
+	{name: "cuGraphNodeGetDependentNodes", version: 10000, call: dependentsCall(2)},
+	{name: "cuGraphNodeGetDependentNodes_v2", version: 12030, call: dependentsCall(3)},
 	{name: "cuGraphNodeGetType", version: 10000, call: onNode(0, func(_ *caller, n *node, a *args) error {
 		put(a, 1, n.kind())
 		return a.need(1)
@@ -641,18 +642,18 @@ var nodeFunctions = []function{
 		put(a, 1, n.inside.handle)
 		return a.need(1)
 	})},
-	{name: "cuGraphKernelNodeGetParams", version: 10000, call: known(func(n *node) *kernelParameters { return n.kernel })},
-	{name: "cuGraphKernelNodeGetParams_v2", version: 12000, call: known(func(n *node) *newKernelParameters {
+	{name: "cuGraphKernelNodeGetParams", version: 10000, call: parametersCall(func(n *node) *kernelParameters { return n.kernel })},
+	{name: "cuGraphKernelNodeGetParams_v2", version: 12000, call: parametersCall(func(n *node) *newKernelParameters {
 		if n.kernel == nil {
 			return nil
 		}
 		return &newKernelParameters{kernelParameters: *n.kernel, context: n.graph.x.handle}
 	})},
-	{name: "cuGraphMemcpyNodeGetParams", version: 10000, call: known(func(n *node) *copy3D { return n.copies })},
-	{name: "cuGraphMemsetNodeGetParams", version: 10000, call: known(func(n *node) *fillParameters { return n.fills })},
-	{name: "cuGraphHostNodeGetParams", version: 10000, call: known(func(n *node) *hostParameters { return n.calls })},
-	{name: "cuGraphMemAllocNodeGetParams", version: 11040, call: known(func(n *node) *allocParameters { return n.memory })},
-	{name: "cuGraphMemFreeNodeGetParams", version: 11040, call: known(func(n *node) *uint64 {
+	{name: "cuGraphMemcpyNodeGetParams", version: 10000, call: parametersCall(func(n *node) *copy3D { return n.copies })},
+	{name: "cuGraphMemsetNodeGetParams", version: 10000, call: parametersCall(func(n *node) *fillParameters { return n.fills })},
+	{name: "cuGraphHostNodeGetParams", version: 10000, call: parametersCall(func(n *node) *hostParameters { return n.calls })},
+	{name: "cuGraphMemAllocNodeGetParams", version: 11040, call: parametersCall(func(n *node) *allocParameters { return n.memory })},
+	{name: "cuGraphMemFreeNodeGetParams", version: 11040, call: parametersCall(func(n *node) *uint64 {
 		if n.frees == 0 {
 			return nil
 		}
@@ -669,22 +670,22 @@ var nodeFunctions = []function{
 	{name: "cuGraphNodeSetParams_v2", version: 13040, wholeName: true, call: unsupported(noChange)},
 	{name: "cuGraphNodeGetParams", version: 13020, call: unsupported("ask with the function of the node's kind, such as " +
 		"cuGraphKernelNodeGetParams")},
-	{name: "cuGraphExecKernelNodeSetParams", version: 10010, call: sets(func(c *caller, n *node, a *args) (*what, error) {
+	{name: "cuGraphExecKernelNodeSetParams", version: 10010, call: updateNodeCall(func(c *caller, n *node, a *args) (*operation, error) {
 		return kernelNodeOf(c, n.graph, a, 2, false)
 	})},
-	{name: "cuGraphExecKernelNodeSetParams_v2", version: 12000, call: sets(func(c *caller, n *node, a *args) (*what, error) {
+	{name: "cuGraphExecKernelNodeSetParams_v2", version: 12000, call: updateNodeCall(func(c *caller, n *node, a *args) (*operation, error) {
 		return kernelNodeOf(c, n.graph, a, 2, true)
 	})},
-	{name: "cuGraphExecMemcpyNodeSetParams", version: 10020, call: sets(func(c *caller, n *node, a *args) (*what, error) {
+	{name: "cuGraphExecMemcpyNodeSetParams", version: 10020, call: updateNodeCall(func(c *caller, n *node, a *args) (*operation, error) {
 		return c.copyNode(n.graph.x, in[copy3D](a, 2))
 	})},
-	{name: "cuGraphExecMemsetNodeSetParams", version: 10020, call: sets(func(c *caller, n *node, a *args) (*what, error) {
+	{name: "cuGraphExecMemsetNodeSetParams", version: 10020, call: updateNodeCall(func(c *caller, n *node, a *args) (*operation, error) {
 		return c.fillNode(n.graph.x, in[fillParameters](a, 2)), nil
 	})},
-	{name: "cuGraphExecHostNodeSetParams", version: 10020, call: sets(func(c *caller, n *node, a *args) (*what, error) {
+	{name: "cuGraphExecHostNodeSetParams", version: 10020, call: updateNodeCall(func(c *caller, n *node, a *args) (*operation, error) {
 		return c.hostNode(n.graph.x, in[hostParameters](a, 2))
 	})},
-	{name: "cuGraphExecNodeSetParams", version: 12020, call: sets(func(c *caller, n *node, a *args) (*what, error) {
+	{name: "cuGraphExecNodeSetParams", version: 12020, call: updateNodeCall(func(c *caller, n *node, a *args) (*operation, error) {
 		return c.nodeOfParameters(n.graph, in[nodeParameters](a, 2))
 	})},
 	{name: "cuGraphNodeSetEnabled", version: 11060, call: unsupported("a node of an executable always runs; launch another graph")},

@@ -41,7 +41,7 @@ func poolsOf(d *hal.Device) (standing, current *pool) {
 	}
 	if pools.standing[d] == nil {
 		p := &pool{dev: d, standing: true}
-		p.handle = add(p)
+		p.handle = newHandle(p)
 		pools.standing[d], pools.current[d] = p, p
 	}
 	return pools.standing[d], pools.current[d]
@@ -110,7 +110,7 @@ var poolFunctions = []function{
 				return c.freeAt(address, (*allocation).onDevice, noDeviceMemory(address))
 			})
 		}
-		found, err := giveBack(address, (*allocation).onDevice, func(*allocation) error { return s.FreeAsync(c.t, address) })
+		found, err := endAllocation(address, (*allocation).onDevice, func(*allocation) error { return s.FreeAsync(c.t, address) })
 		if !found {
 			err = noDeviceMemory(address)
 		}
@@ -151,7 +151,7 @@ var poolFunctions = []function{
 			return err
 		}
 		p := &pool{dev: d}
-		p.handle = add(p)
+		p.handle = newHandle(p)
 		put(a, 0, p.handle)
 		return nil
 	}},
@@ -164,7 +164,7 @@ var poolFunctions = []function{
 		if pools.current[p.dev] == p {
 			pools.current[p.dev] = pools.standing[p.dev]
 		}
-		remove(p.handle)
+		removeHandle(p.handle)
 		return nil
 	})},
 	{name: "cuMemPoolTrimTo", version: 11020, call: onPool(func(p *pool, a *args) error {
@@ -307,7 +307,7 @@ func (c *caller) allocAsync(s *stream, p *pool, a *args) error {
 		b, err := s.AllocAsyncWait(c.t, size, wait)
 		if err == nil {
 			p.taken(a[1])
-			note(b.Start, allocation{x: s.x, ofGraph: b.OfGraph(), pool: p, size: a[1]})
+			noteAllocation(b.Start, allocation{x: s.x, ofGraph: b.OfGraph(), pool: p, size: a[1]})
 			put(a, 0, b.Start)
 		}
 		return err

@@ -60,7 +60,7 @@ func errorText(which int) func(c *caller, a *args) error {
 			put(a, 1, unsafe.Pointer(nil))
 			return refuse(invalidValue, "there is no error %d", a.int(0))
 		}
-		put(a, 1, kept(text[which]))
+		put(a, 1, cString(text[which]))
 		return nil
 	}
 }
@@ -84,7 +84,7 @@ func procAddress(a *args, state *int32) error {
 	var best *exported
 	*state = symbolUnknown
 	name = strings.TrimSuffix(strings.TrimSuffix(name, ptsz), ptds)
-	for _, f := range library.byName[name] {
+	for _, f := range exports.byName[name] {
 		if f.perThread && flags != perThreadDefault {
 			continue
 		}

@@ -30,7 +30,7 @@ type stream struct {
 // Core returns the stream itself, for bindings that are given its handle.
 func (s *stream) Core() *hal.Stream { return s.Stream }
 
-func (s *stream) of() *context        { return s.x }
+func (s *stream) owner() *context     { return s.x }
 func (s *stream) end(c *caller) error { return s.Close(c.t) }
 
 // stream returns the stream of a handle.
@@ -98,7 +98,7 @@ var streamFunctions = []function{
 			return err
 		}
 		s.LeaveCapture()
-		remove(s.handle)
+		removeHandle(s.handle)
 		return s.Close(c.t)
 	}},
 	{name: "cuStreamQuery", version: 2000, twin: ptsz, call: onStream(0, func(c *caller, s *stream, _ *args) error {
@@ -125,18 +125,18 @@ var streamFunctions = []function{
 		}
 		return s.Wait(c.t, e.Event)
 	})},
-	{name: "cuStreamGetPriority", version: 5050, twin: ptsz, call: figure(func(s *stream) int32 { return int32(s.priority) })},
-	{name: "cuStreamGetFlags", version: 5050, twin: ptsz, call: figure(func(s *stream) uint32 { return s.flags })},
-	{name: "cuStreamGetId", version: 12000, twin: ptsz, call: figure(func(s *stream) uint64 {
+	{name: "cuStreamGetPriority", version: 5050, twin: ptsz, call: streamValueCall(func(s *stream) int32 { return int32(s.priority) })},
+	{name: "cuStreamGetFlags", version: 5050, twin: ptsz, call: streamValueCall(func(s *stream) uint32 { return s.flags })},
+	{name: "cuStreamGetId", version: 12000, twin: ptsz, call: streamValueCall(func(s *stream) uint64 {
 		return uint64(s.Device().Ordinal())<<48 | s.Index() + 1
 	})},
-	{name: "cuStreamGetCtx", version: 9020, twin: ptsz, call: figure(func(s *stream) uintptr { return s.x.handle })},
+	{name: "cuStreamGetCtx", version: 9020, twin: ptsz, call: streamValueCall(func(s *stream) uintptr { return s.x.handle })},
 	{name: "cuStreamGetCtx_v2", version: 12050, twin: ptsz, call: onStream(0, func(_ *caller, s *stream, a *args) error {
 		put(a, 1, s.x.handle)
 		put(a, 2, uintptr(0))
 		return a.need(1)
 	})},
-	{name: "cuStreamGetDevice", version: 12080, twin: ptsz, call: figure(func(s *stream) int32 {
+	{name: "cuStreamGetDevice", version: 12080, twin: ptsz, call: streamValueCall(func(s *stream) int32 {
 		return int32(s.Device().Ordinal())
 	})},
 	{name: "cuStreamAttachMemAsync", version: 6000, twin: ptsz, call: unsupported("managed memory belongs to all streams here; leave it out")},
@@ -181,8 +181,8 @@ func (s *stream) setAttribute(number int, value [64]byte) {
 	s.attributes[number] = value
 }
 
-// figure returns a function that gives a number of a stream.
-func figure[T any](of func(s *stream) T) func(c *caller, a *args) error {
+// streamValueCall returns a function that stores a number of a stream.
+func streamValueCall[T any](of func(s *stream) T) func(c *caller, a *args) error {
 	return onStream(0, func(_ *caller, s *stream, a *args) error {
 		put(a, 1, of(s))
 		return a.need(1)
@@ -206,7 +206,7 @@ func (c *caller) createStream(a *args, flags uint32, priority int) error {
 		return err
 	}
 	s := &stream{Stream: made, x: x, flags: flags, priority: priority}
-	s.handle = add(s)
+	s.handle = newHandle(s)
 	put(a, 0, s.handle)
 	return nil
 }

@@ -51,7 +51,7 @@ func (o *userObject) drop(count int) (last bool, err error) {
 	}
 	o.count -= count
 	if o.count == 0 {
-		remove(o.handle)
+		removeHandle(o.handle)
 	}
 	return o.count == 0, nil
 }
@@ -95,13 +95,13 @@ func (g *graph) retained() references {
 func (g *graph) retainAll(objects references) {
 	for o, count := range objects {
 		if o.retain(count) == nil {
-			g.take(o, count)
+			g.addReferences(o, count)
 		}
 	}
 }
 
-// take gives the graph references.
-func (g *graph) take(o *userObject, count int) {
+// addReferences gives the graph references.
+func (g *graph) addReferences(o *userObject, count int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.objects == nil {
@@ -110,8 +110,8 @@ func (g *graph) take(o *userObject, count int) {
 	g.objects[o] += count
 }
 
-// give takes references from the graph, and fails if it has not as many.
-func (g *graph) give(o *userObject, count int) error {
+// removeReferences takes references from the graph, and fails if it has not as many.
+func (g *graph) removeReferences(o *userObject, count int) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch had := g.objects[o]; {
@@ -152,7 +152,7 @@ var userObjectFunctions = []function{
 			return err
 		}
 		o := &userObject{destructor: a.handle(2), destroyed: a.handle(1), count: count}
-		o.handle = add(o)
+		o.handle = newHandle(o)
 		put(a, 0, o.handle)
 		return nil
 	}},
@@ -175,14 +175,14 @@ var userObjectFunctions = []function{
 			err = refuse(invalidValue, "references have the flag %d or none, not %d", moveReferences, a.u32(3))
 		}
 		if err == nil {
-			g.take(o, count)
+			g.addReferences(o, count)
 		}
 		return err
 	})},
 	{name: "cuGraphReleaseUserObject", version: 11030, call: onUserObject(1, 2, func(_ *caller, o *userObject, count int, a *args) error {
 		g, err := find[*graph](a.handle(0), invalidValue, "graph")
 		if err == nil {
-			err = g.give(o, count)
+			err = g.removeReferences(o, count)
 		}
 		if err != nil {
 			return err

@@ -252,7 +252,7 @@ def waits(value, wait, end):
 
 
 def write(value):
-    for _ in range(100):  # needs Python's lock again and again, also while the other thread is in the middle of its wait
+    for _ in range(100):  # takes the lock again and again, also while the other thread waits
         time.sleep(0.001)
     ok(holding.cuStreamWriteValue64_v2(other, numbers, ctypes.c_uint64(value), 0))
 
