@@ -7,6 +7,7 @@ import "C"
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -85,6 +86,8 @@ type waiting struct {
 	rt   *hal.Runtime
 	p    driver.Point
 	then func() error
+	// function is the name of the one that waits.
+	function string
 }
 
 // errWaits says that the call goes on in hsCudaGoOn.
@@ -99,7 +102,7 @@ func (c *caller) wait(rt *hal.Runtime, p driver.Point, then func() error) error 
 	if !rt.Deterministic() && p.Wait(slice) {
 		return then()
 	}
-	c.waiting = &waiting{rt, p, then}
+	c.waiting = &waiting{rt: rt, p: p, then: then}
 	return errWaits
 }
 
@@ -157,38 +160,46 @@ func hsCudaGoOn(number C.uint32_t) C.int {
 	if err == nil {
 		err = w.then()
 	}
-	return C.int(c.returnCode("a wait", err))
+	return C.int(c.returnCode(w.function, err))
 }
 
 // returnCode returns the code of a call's error, and reports it where nothing else does.
-func (c *caller) returnCode(name string, err error) int {
+func (c *caller) returnCode(function string, err error) int {
 	switch {
 	case err == nil:
 		return success
 	case err == errWaits:
+		c.waiting.function = function
 		return C.HS_CUDA_WAITS
 	}
 	code := codeOf(err)
-	if r, ok := errors.AsType[*refusal](err); isReported(code, ok && r.quiet) {
-		text := err.Error()
-		if e, ok := errors.AsType[*hal.Error](err); ok {
-			text = e.Text
-		}
-		report(name, errorName(code)+": "+text)
+	r, refused := errors.AsType[*refusal](err)
+	if !isReported(code, refused && r.quiet) {
+		return code
+	}
+	text := err.Error()
+	if e, ok := errors.AsType[*hal.Error](err); ok {
+		text = e.Text
+	}
+	text = errorName(code) + ": " + text
+	if refused {
+		messages.write(function+": "+text, function+": "+text)
+	} else {
+		messages.write(text, function+": "+text) // a device that is lost fails all later calls, too
 	}
 	return code
 }
 
+// allMessages reports whether the program's author wants to be told of every error.
+func allMessages() bool { return os.Getenv("HALSTREAM_CUDA_MESSAGES") == "all" }
+
 // isReported reports whether the text of an error with a code is written for the program's author: what has no other way to
 // be known, and is no code that programs ask for.
 func isReported(code int, quiet bool) bool {
-	switch os.Getenv("HALSTREAM_CUDA_MESSAGES") {
-	case "0":
-		return false
-	case "all":
+	if allMessages() {
 		return code != notReady
 	}
-	if quiet {
+	if quiet || os.Getenv("HALSTREAM_CUDA_MESSAGES") == "0" {
 		return false
 	}
 	switch code {
@@ -198,13 +209,37 @@ func isReported(code int, quiet bool) bool {
 	return false
 }
 
-// reported are the texts that were written.
-var reported sync.Map
+// messageLog writes messages, each of them once.
+type messageLog struct {
+	to      io.Writer
+	mu      sync.Mutex
+	written map[string]bool
+}
 
-// report writes what is wrong with a call to stderr, once: a device that is lost fails all later calls, too.
-func report(name, text string) {
-	if _, before := reported.LoadOrStore(text, true); !before {
-		fmt.Fprintf(os.Stderr, "halstream: %s: %s\n", name, text)
+// messages are what calls say to the program's author.
+var messages = messageLog{to: os.Stderr}
+
+// mostMessages is how many are written: their texts can have addresses, so that there is no end of different ones.
+const mostMessages = 1000
+
+// write writes a message, unless one with the key was written.
+func (l *messageLog) write(key, text string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.written[key]:
+		return
+	case len(l.written) < mostMessages:
+		if l.written == nil {
+			l.written = map[string]bool{}
+		}
+		l.written[key] = true
+	case !allMessages():
+		return
+	}
+	fmt.Fprintf(l.to, "halstream: %s\n", text)
+	if len(l.written) == mostMessages && !allMessages() {
+		fmt.Fprintf(l.to, "halstream: more messages than %d are not written, unless HALSTREAM_CUDA_MESSAGES=all\n", mostMessages)
 	}
 }
 
