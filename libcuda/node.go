@@ -5,9 +5,11 @@ package libcuda
 import "C"
 
 import (
+	"runtime"
 	"unsafe"
 
 	"halstream/hal"
+	"halstream/hal/driver"
 )
 
 // node is a node of a graph, with what the program has said that it does.
@@ -17,17 +19,19 @@ type node struct {
 	handle uintptr
 	inside *graph // of a node that is a graph
 
-	kernel *kernelParameters
+	kernel *keptKernel
 	copies *copy3D
 	fills  *fillParameters
 	calls  *hostParameters
 	memory *allocParameters
 	frees  uint64
+	event  uintptr // that it records or waits for
 }
 
 // copyParameters gives a node of a clone the parameters of the node that it was made of.
 func (n *node) copyParameters(of *node) {
-	n.kernel, n.copies, n.fills, n.calls, n.memory, n.frees = of.kernel, of.copies, of.fills, of.calls, of.memory, of.frees
+	n.kernel, n.copies, n.fills, n.calls = of.kernel, of.copies, of.fills, of.calls
+	n.memory, n.frees, n.event = of.memory, of.frees, of.event
 }
 
 func nodeOf(handle uintptr) (*node, error) { return find[*node](handle, invalidValue, "node") }
@@ -111,23 +115,30 @@ type allocParameters struct {
 	address uint64
 }
 
-// keptArguments copies the arguments of a launch into memory that stays for as long as the process, as the program may ask
-// for them.
-func keptArguments(l *launch) uint64 {
+// keptKernel are the parameters of a kernel's node. The arguments are in memory of C, which is freed when no node has them
+// any more: clones of a node share them.
+type keptKernel struct{ kernelParameters }
+
+// kept returns parameters with the arguments of a launch, for which the program may ask.
+func (p *kernelParameters) kept(l *launch) *keptKernel {
+	k := &keptKernel{*p}
+	k.params, k.extra = 0, 0
 	sizes, _ := l.k.f.Parameters()
 	if len(sizes) == 0 {
-		return 0
+		return k
 	}
 	memory := C.malloc(C.size_t(8*len(sizes) + len(l.spec.Args)))
+	runtime.AddCleanup(k, func(memory unsafe.Pointer) { C.free(memory) }, memory)
 	pointers := unsafe.Slice((*uint64)(memory), len(sizes))
 	values := unsafe.Slice((*byte)(unsafe.Add(memory, 8*len(sizes))), len(l.spec.Args))
 	copy(values, l.spec.Args)
 	cell := 0
 	for i, size := range sizes {
-		pointers[i] = uint64(uintptr(unsafe.Pointer(&values[cell*16])))
-		cell += max(1, (size+15)/16)
+		pointers[i] = uint64(uintptr(unsafe.Pointer(&values[cell*driver.Cell])))
+		cell += driver.Cells(size)
 	}
-	return uint64(uintptr(memory))
+	k.params = uint64(uintptr(memory))
+	return k
 }
 
 // operation is an operation that becomes a node.
@@ -147,8 +158,8 @@ func (c *caller) kernelNode(x *context, p *newKernelParameters) (*operation, err
 		return nil, err
 	}
 	known := p.kernelParameters
-	known.function, known.params, known.extra = handle, keptArguments(l), 0
-	return &operation{x.dev, func(s *hal.Stream) error { return l.enqueue(c, s) }, node{kernel: &known}}, nil
+	known.function = handle
+	return &operation{x.dev, func(s *hal.Stream) error { return l.enqueue(c, s) }, node{kernel: known.kept(l)}}, nil
 }
 
 func (c *caller) copyNode(x *context, p *copy3D) (*operation, error) {
@@ -188,7 +199,7 @@ func (c *caller) eventNode(handle uintptr, enqueue func(s *hal.Stream, e *hal.Ev
 	if err != nil {
 		return nil, err
 	}
-	return &operation{e.x.dev, func(s *hal.Stream) error { return enqueue(s, e.Event) }, node{}}, nil
+	return &operation{e.x.dev, func(s *hal.Stream) error { return enqueue(s, e.Event) }, node{event: handle}}, nil
 }
 
 func (c *caller) recordNode(handle uintptr) (*operation, error) {
@@ -642,12 +653,17 @@ var nodeFunctions = []function{
 		put(a, 1, n.inside.handle)
 		return a.need(1)
 	})},
-	{name: "cuGraphKernelNodeGetParams", version: 10000, call: parametersCall(func(n *node) *kernelParameters { return n.kernel })},
+	{name: "cuGraphKernelNodeGetParams", version: 10000, call: parametersCall(func(n *node) *kernelParameters {
+		if n.kernel == nil {
+			return nil
+		}
+		return &n.kernel.kernelParameters
+	})},
 	{name: "cuGraphKernelNodeGetParams_v2", version: 12000, call: parametersCall(func(n *node) *newKernelParameters {
 		if n.kernel == nil {
 			return nil
 		}
-		return &newKernelParameters{kernelParameters: *n.kernel, context: n.graph.x.handle}
+		return &newKernelParameters{kernelParameters: n.kernel.kernelParameters, context: n.graph.x.handle}
 	})},
 	{name: "cuGraphMemcpyNodeGetParams", version: 10000, call: parametersCall(func(n *node) *copy3D { return n.copies })},
 	{name: "cuGraphMemsetNodeGetParams", version: 10000, call: parametersCall(func(n *node) *fillParameters { return n.fills })},

@@ -2,6 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include <pthread.h>
 #include <semaphore.h>
+#include <malloc.h>
 #include <time.h>
 
 #include "driver.h"
@@ -16,6 +17,15 @@ CUresult cuUserObjectCreate(void **, void *, CUhostFn, unsigned, unsigned), cuUs
 CUresult cuUserObjectRelease(void *, unsigned), cuGraphRetainUserObject(CUgraph, void *, unsigned, unsigned);
 CUresult cuGraphReleaseUserObject(CUgraph, void *, unsigned), cuGraphClone(CUgraph *, CUgraph);
 CUresult cuGraphAddChildGraphNode(CUgraphNode *, CUgraph, const CUgraphNode *, size_t, CUgraph);
+
+typedef struct kernel_node {
+    CUfunction function;
+    unsigned grid[3], block[3], shared;
+    void **params, **extra, *kernel;
+    CUcontext context;
+} kernel_node;
+CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode, kernel_node *), cuGraphNodeFindInClone(CUgraphNode *, CUgraphNode, CUgraph);
+CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec, CUgraphNode, const kernel_node *);
 
 /* Each thread gives back what it was given, whose address another one gets at once. */
 static void *frees(void *context)
@@ -266,13 +276,58 @@ static void stuck(void)
     FAILS(702, cuDevicePrimaryCtxReset_v2(0));
 }
 
+/* The arguments of nodes of kernels are the graph's, and go with it; a node that is replaced has none any more. */
+static void arguments(void)
+{
+    static const char big[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
+                              ".visible .entry big(.param .u32 n, .param .align 8 .b8 p[4000]) { ret; }\n";
+    enum { TIMES = 20000 };
+    CUgraph graph, clone;
+    CUgraphNode node, copied;
+    CUgraphExec executable;
+    CUmodule module;
+    uint32_t n = 7;
+    static char bytes[4000];
+    void *values[] = {&n, bytes};
+    kernel_node k = {.grid = {1, 1, 1}, .block = {1, 1, 1}, .params = values}, back;
+    size_t before;
+    OK(cuModuleLoadData(&module, big));
+    OK(cuModuleGetFunction(&k.function, module, "big"));
+    OK(cuGraphCreate(&graph, 0));
+    bytes[3999] = 3;
+    OK(cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &k));
+    OK(cuGraphInstantiateWithFlags(&executable, graph, 0));
+    OK(cuGraphClone(&clone, graph));
+    OK(cuGraphNodeFindInClone(&copied, node, clone));
+    OK(cuGraphDestroy(graph));
+    n = 0, bytes[3999] = 0;
+    OK(cuGraphKernelNodeGetParams_v2(copied, &back));
+    IS(*(uint32_t *)back.params[0] == 7 && ((char *)back.params[1])[3999] == 3);
+    OK(cuGraphDestroy(clone));
+    OK(cuGraphExecDestroy(executable));
+    before = mallinfo2().uordblks;
+    for (int i = 0; i < TIMES; i++) {
+        OK(cuGraphCreate(&graph, 0));
+        OK(cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &k));
+        OK(cuGraphDestroy(graph));
+    }
+    IS(mallinfo2().uordblks - before < TIMES * sizeof bytes / 2);
+    before = mallinfo2().uordblks;
+    OK(cuGraphCreate(&graph, 0));
+    OK(cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &k));
+    OK(cuGraphInstantiateWithFlags(&executable, graph, 0));
+    for (int i = 0; i < TIMES; i++) OK(cuGraphExecKernelNodeSetParams_v2(executable, node, &k));
+    IS(mallinfo2().uordblks - before < TIMES * sizeof bytes / 2);
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
         const char *name;
         void (*check)(void);
     } edges[] = {{"threads", threads}, {"resets", resets}, {"batches", batches}, {"sizes", sizes},
-                 {"libraries", libraries}, {"objects", objects}, {"stuck", stuck}};
+                 {"libraries", libraries}, {"objects", objects}, {"stuck", stuck},
+                 {"arguments", arguments}};
     for (size_t i = 0; i < sizeof edges / sizeof *edges; i++)
         if (argc == 2 && strcmp(argv[1], edges[i].name) == 0) {
             begin();
