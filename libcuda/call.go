@@ -41,6 +41,21 @@ func list[T any](a *args, i int, n uint64) []T {
 	return unsafe.Slice(in[T](a, i), int(n))
 }
 
+// mostElements is more than an array of a program has.
+const mostElements = 1 << 32
+
+// elements returns the values of an array of the program, which is argument i, and whose length is another argument.
+func elements[T any](a *args, i, length int) ([]T, error) {
+	n := a[length]
+	switch {
+	case n > 0 && a[i] == 0:
+		return nil, refuse(invalidValue, "argument %d is NULL, and has %d elements", i+1, n)
+	case n > mostElements:
+		return nil, refuse(invalidValue, "%d elements of argument %d are more than there can be", n, i+1)
+	}
+	return list[T](a, i, n), nil
+}
+
 // need refuses arguments that are NULL.
 func (a *args) need(which ...int) error {
 	for _, i := range which {
@@ -65,6 +80,7 @@ type caller struct {
 	stack     []*context // current contexts, the last one on top
 	perThread bool       // the call in progress is one for which stream 0 is the thread's default stream
 	waiting   *waiting
+	hints     map[*context]*hints // of the thread's default streams
 }
 
 // callers are the threads by their numbers.

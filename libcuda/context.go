@@ -13,6 +13,7 @@ type context struct {
 	handle  uintptr
 	primary bool
 	flags   uint32
+	hints   hints // of the legacy default stream
 
 	mu     sync.Mutex
 	uses   int // of a primary context

@@ -14,7 +14,8 @@ const (
 // event is an event of the program.
 type event struct {
 	*hal.Event
-	x *context
+	x     *context
+	flags uint32
 }
 
 func (e *event) owner() *context     { return e.x }
@@ -51,7 +52,7 @@ var eventFunctions = []function{
 		made, err := x.dev.Runtime().NewEvent(c.t, x.dev, hal.EventOptions{Timing: flags&eventNoTiming == 0,
 			BlockingSync: flags&eventBlockingSync != 0, Interprocess: flags&eventInterprocess != 0})
 		if err == nil {
-			put(a, 0, newHandle(&event{made, x}))
+			put(a, 0, newHandle(&event{made, x, flags}))
 		}
 		return err
 	}},

@@ -137,17 +137,62 @@ func (c *caller) newLaunch(handle uintptr, x *context, spec hal.LaunchSpec, para
 	return l, l.arguments(params, extra)
 }
 
-// Attributes of a launch. Source: CUDA driver API, CUlaunchAttributeID.
-const (
-	launchCooperative = 2
-	launchCluster     = 4
-)
-
 // launchAttribute is CUlaunchAttribute.
 type launchAttribute struct {
 	number int32
 	_      int32
-	value  [16]uint32
+	value  hint
+}
+
+// eventAttribute is the value of an attribute by which a launch records an event.
+type eventAttribute struct {
+	event        uintptr
+	flags        int32
+	atBlockStart int32
+}
+
+// valueOf returns the value of an attribute in its form.
+func valueOf[T any](a *launchAttribute) *T { return (*T)(unsafe.Pointer(&a.value)) }
+
+// applyAttributes applies attributes to a launch on a stream, and returns the events that are recorded with it.
+func applyAttributes(spec *hal.LaunchSpec, s *stream, all []launchAttribute) (events []*event, err error) {
+	for i := range all {
+		one := &all[i]
+		switch number := int(one.number); {
+		case number == attributeNone, number == attributeSerialization, nodeHints[number]:
+		case number == attributeCooperative:
+			spec.Cooperative = *valueOf[int32](one) != 0
+		case number == attributeCluster:
+			spec.Cluster = *valueOf[[3]uint32](one)
+		case number == attributeProgrammaticEvent, number == attributeCompletionEvent:
+			e, err := valueOf[eventAttribute](one).check(s)
+			if err != nil {
+				return nil, err
+			}
+			events = append(events, e)
+		case number == attributeDeviceUpdatable:
+			if *valueOf[int32](one) != 0 {
+				return nil, refuse(notSupported, "kernels do not update nodes of graphs here; update the executable on the host")
+			}
+		default:
+			return nil, refuse(invalidValue, "there is no attribute %d of a launch", number)
+		}
+	}
+	return events, nil
+}
+
+// check returns the event of the attribute.
+func (v *eventAttribute) check(s *stream) (*event, error) {
+	e, err := eventOf(v.event)
+	switch {
+	case err != nil:
+		return nil, err
+	case e.flags&eventNoTiming == 0 || e.flags&eventInterprocess != 0 || v.flags != 0:
+		return nil, refuse(invalidValue, "an event of a launch has no timing, is not shared, and is recorded without flags")
+	case e.x.dev != s.Device():
+		return nil, refuse(invalidHandle, "the event and the stream of the launch are of different devices")
+	}
+	return e, nil
 }
 
 // launchConfig is CUlaunchConfig.
@@ -188,19 +233,23 @@ var launchFunctions = []function{
 			return err
 		}
 		spec := hal.LaunchSpec{Grid: config.grid, Block: config.block, Shared: config.shared}
-		values := args{config.attributes}
-		for _, one := range list[launchAttribute](&values, 0, uint64(config.count)) {
-			switch one.number {
-			case launchCooperative:
-				spec.Cooperative = one.value[0] != 0
-			case launchCluster:
-				spec.Cluster = [3]uint32(one.value[:3])
-			}
+		if config.count > 0 && config.attributes == 0 {
+			return refuse(invalidValue, "there are %d attributes at NULL", config.count)
 		}
-		l, err := c.newLaunch(a.handle(1), s.x, spec, a[2], a[3])
+		values := args{config.attributes}
+		events, err := applyAttributes(&spec, s, list[launchAttribute](&values, 0, uint64(config.count)))
 		if err != nil {
 			return err
 		}
-		return l.enqueue(c, s.Stream)
+		l, err := c.newLaunch(a.handle(1), s.x, spec, a[2], a[3])
+		if err == nil {
+			err = l.enqueue(c, s.Stream)
+		}
+		for _, e := range events { // blocks trigger an event, or have begun, at the latest when all have ended
+			if err == nil {
+				err = s.Record(c.t, e.Event)
+			}
+		}
+		return err
 	}},
 }

@@ -1,11 +1,6 @@
 package libcuda
 
-import (
-	"maps"
-	"sync"
-
-	"halstream/hal"
-)
+import "halstream/hal"
 
 // The handles of default streams.
 const (
@@ -22,9 +17,7 @@ type stream struct {
 	handle   uintptr
 	flags    uint32
 	priority int
-
-	mu         sync.Mutex
-	attributes map[int][64]byte
+	hints    *hints
 }
 
 // Core returns the stream itself, for bindings that are given its handle.
@@ -53,10 +46,16 @@ func (c *caller) stream(handle uintptr) (*stream, error) {
 		return nil, err
 	}
 	if handle == legacyStream {
-		return &stream{Stream: x.dev.DefaultStream(), x: x, handle: handle}, nil
+		return &stream{Stream: x.dev.DefaultStream(), x: x, handle: handle, hints: &x.hints}, nil
+	}
+	if c.hints[x] == nil {
+		if c.hints == nil {
+			c.hints = map[*context]*hints{}
+		}
+		c.hints[x] = &hints{}
 	}
 	own, err := x.dev.PerThreadStream(c.t)
-	return &stream{Stream: own, x: x, handle: handle}, err
+	return &stream{Stream: own, x: x, handle: handle, hints: c.hints[x]}, err
 }
 
 // ownOrOther returns the stream of a handle: one that the driver has made, or one of another binding of the process, which
@@ -149,36 +148,44 @@ var streamFunctions = []function{
 		if err != nil {
 			return err
 		}
-		from.mu.Lock()
-		values := maps.Clone(from.attributes)
-		from.mu.Unlock()
-		for number, value := range values {
-			to.setAttribute(number, value)
-		}
+		to.hints.copyFrom(from.hints) // the priority is that with which a stream was created
 		return nil
 	}},
 	{name: "cuStreamGetAttribute", version: 11000, twin: ptsz, call: onStream(0, func(_ *caller, s *stream, a *args) error {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		put(a, 2, s.attributes[a.int(1)])
-		return a.need(2)
+		if err := a.need(2); err != nil {
+			return err
+		}
+		switch number := a.int(1); {
+		case streamHints[number]:
+			put(a, 2, s.hints.get(number))
+		case number == attributePriority:
+			put(a, 2, hint{})
+			put(a, 2, int32(s.priority))
+		default:
+			return noStreamAttribute(number)
+		}
+		return nil
 	})},
 	{name: "cuStreamSetAttribute", version: 11000, twin: ptsz, call: onStream(0, func(_ *caller, s *stream, a *args) error {
 		if err := a.need(2); err != nil {
 			return err
 		}
-		s.setAttribute(a.int(1), *in[[64]byte](a, 2))
+		switch number := a.int(1); {
+		case streamHints[number]:
+			s.hints.set(number, *in[hint](a, 2))
+		case number == attributePriority:
+			if wanted := *in[int32](a, 2); int(wanted) != s.priority {
+				return refuse(notSupported, "a stream keeps its priority %d; create one with priority %d", s.priority, wanted)
+			}
+		default:
+			return noStreamAttribute(number)
+		}
 		return nil
 	})},
 }
 
-func (s *stream) setAttribute(number int, value [64]byte) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.attributes == nil {
-		s.attributes = map[int][64]byte{}
-	}
-	s.attributes[number] = value
+func noStreamAttribute(number int) error {
+	return refuse(invalidValue, "there is no attribute %d of a stream", number)
 }
 
 // streamValueCall returns a function that stores a number of a stream.
@@ -205,7 +212,7 @@ func (c *caller) createStream(a *args, flags uint32, priority int) error {
 	if err != nil {
 		return err
 	}
-	s := &stream{Stream: made, x: x, flags: flags, priority: priority}
+	s := &stream{Stream: made, x: x, flags: flags, priority: priority, hints: &hints{}}
 	s.handle = newHandle(s)
 	put(a, 0, s.handle)
 	return nil
