@@ -16,6 +16,9 @@ type graph struct {
 	x      *context // where its nodes run
 	handle uintptr
 	child  bool // of a node, with which it ends
+	// original is the handle of the graph that a clone was made of, when that had so many nodes.
+	original uintptr
+	copied   int
 
 	mu      sync.Mutex
 	nodes   map[*hal.Node]*node
@@ -65,26 +68,33 @@ func (g *graph) node(is *hal.Node) *node {
 }
 
 func (g *graph) close(c *caller) error {
-	g.mu.Lock()
-	for _, n := range g.nodes {
-		if n.inside != nil {
-			removeHandle(n.inside.handle)
-		}
-		removeHandle(n.handle)
-	}
-	objects := g.objects
-	g.nodes, g.objects = nil, nil
-	g.mu.Unlock()
-	removeHandle(g.handle)
+	objects := g.removeHandles()
 	err := g.Close(c.t)
 	objects.release()
 	return err
+}
+
+// removeHandles forgets the graph, its nodes and the graphs of those, and returns the references that it had.
+func (g *graph) removeHandles() references {
+	g.mu.Lock()
+	nodes, objects := g.nodes, g.objects
+	g.nodes, g.objects = nil, nil
+	g.mu.Unlock()
+	for _, n := range nodes {
+		if n.inside != nil {
+			n.inside.removeHandles()
+		}
+		removeHandle(n.handle)
+	}
+	removeHandle(g.handle)
+	return objects
 }
 
 // executable is a graph that can be launched.
 type executable struct {
 	*hal.GraphExec
 	x      *context
+	graph  uintptr // the handle of the graph that it was made of
 	handle uintptr
 	flags  uint64
 	// objects are kept for it until its launches have run.
@@ -139,7 +149,7 @@ func (c *caller) instantiate(g *graph, flags uint64) (*executable, error) {
 		objects.release()
 		return nil, err
 	}
-	x := &executable{GraphExec: made, x: g.x, flags: flags, objects: objects}
+	x := &executable{GraphExec: made, x: g.x, graph: g.handle, flags: flags, objects: objects}
 	x.handle = newHandle(x)
 	return x, nil
 }
@@ -178,14 +188,18 @@ var graphFunctions = []function{
 		}
 		clone := newGraph(made, g.x)
 		clone.objects = g.retained()
-		copied := made.Nodes()
-		for i, n := range g.Nodes() {
-			clone.node(copied[i]).copyParameters(g.node(n))
+		copied, nodes := made.Nodes(), g.Nodes()
+		clone.original, clone.copied = g.handle, len(copied)
+		for i, n := range copied {
+			clone.node(n).copyParameters(g.node(nodes[i]))
 		}
 		put(a, 0, clone.handle)
 		return nil
 	})},
 	{name: "cuGraphInstantiate_v2", version: 11000, firstVersion: 10000, call: onGraph(1, func(c *caller, g *graph, a *args) error {
+		if err := a.need(0); err != nil {
+			return err
+		}
 		x, err := c.instantiate(g, 0)
 		if err == nil {
 			put(a, 0, x.handle)

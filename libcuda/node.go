@@ -26,15 +26,29 @@ type node struct {
 	memory *allocParameters
 	frees  uint64
 	event  uintptr // that it records or waits for
+
+	hints hints // of a kernel
 }
 
 // copyParameters gives a node of a clone the parameters of the node that it was made of.
 func (n *node) copyParameters(of *node) {
 	n.kernel, n.copies, n.fills, n.calls = of.kernel, of.copies, of.fills, of.calls
 	n.memory, n.frees, n.event = of.memory, of.frees, of.event
+	n.hints.copyFrom(&of.hints)
 }
 
 func nodeOf(handle uintptr) (*node, error) { return find[*node](handle, invalidValue, "node") }
+
+// childGraph returns what the library keeps of the graph that the node runs.
+func (n *node) childGraph(child *hal.Graph) *graph {
+	n.graph.mu.Lock()
+	defer n.graph.mu.Unlock()
+	if n.inside == nil {
+		n.inside = newGraph(child, n.graph.x)
+		n.inside.child = true
+	}
+	return n.inside
+}
 
 // onNode returns a function for a node that is its argument i.
 func onNode(i int, f func(c *caller, n *node, a *args) error) func(c *caller, a *args) error {
@@ -45,6 +59,28 @@ func onNode(i int, f func(c *caller, n *node, a *args) error) func(c *caller, a 
 		}
 		return f(c, n, a)
 	}
+}
+
+// onKernelNode returns a function for a node of a kernel that is its argument i.
+func onKernelNode(i int, f func(n *node, a *args) error) func(c *caller, a *args) error {
+	return onNode(i, func(_ *caller, n *node, a *args) error {
+		if n.kind() != kernelNode {
+			return refuse(invalidValue, "the node is no kernel")
+		}
+		return f(n, a)
+	})
+}
+
+// isNodeAttribute reports whether a number is that of an attribute of kernel nodes that is no hint.
+func isNodeAttribute(number int) bool {
+	return number == attributeCooperative || number == attributeCluster || number == attributeDeviceUpdatable
+}
+
+func noNodeAttribute(number int) error {
+	if isNodeAttribute(number) {
+		return refuse(notSupported, "attribute %d of a node is not set or kept; capture a launch that has it", number)
+	}
+	return refuse(invalidValue, "there is no attribute %d of a node", number)
 }
 
 // Kinds of nodes. Source: CUDA driver API, CUgraphNodeType.
@@ -178,10 +214,10 @@ func (c *caller) copyNode(x *context, p *copy3D) (*operation, error) {
 	}, node{copies: &known}}, nil
 }
 
-func (c *caller) fillNode(x *context, p *fillParameters) *operation {
+func (c *caller) fillNode(x *context, p *fillParameters) (*operation, error) {
 	known := *p
 	shape := &fillShape{dst: p.dst, pitch: p.pitch, value: p.value, size: p.size, width: p.width, rows: p.rows}
-	return &operation{x.dev, func(s *hal.Stream) error { return shape.enqueue(c, s) }, node{fills: &known}}
+	return &operation{x.dev, func(s *hal.Stream) error { return shape.enqueue(c, s) }, node{fills: &known}}, nil
 }
 
 func (c *caller) hostNode(x *context, p *hostParameters) (*operation, error) {
@@ -246,7 +282,7 @@ func (c *caller) freeNode(x *context, address uint64) *operation {
 
 // add adds a node behind others, which are two arguments: a list and its length.
 func (c *caller) addNode(g *graph, a *args, after, count int, o *operation) error {
-	before, err := dependencies(a, after, count)
+	before, err := g.dependencies(a, after, count)
 	if err != nil {
 		return err
 	}
@@ -260,20 +296,36 @@ func (c *caller) addNode(g *graph, a *args, after, count int, o *operation) erro
 	return nil
 }
 
-// dependencies returns the nodes of a list that is two arguments.
-func dependencies(a *args, after, count int) (nodes []*hal.Node, err error) {
-	for _, handle := range list[uintptr](a, after, a[count]) {
+// dependencies returns the nodes of an array that is two arguments. What CUDA 12 says of the edges to them in addition allows a
+// kernel to begin before those that it depends on end; here it waits for their ends.
+func (g *graph) dependencies(a *args, i, count int) (nodes []*hal.Node, err error) {
+	handles, err := elements[uintptr](a, i, count)
+	if err != nil {
+		return nil, err
+	}
+	return g.nodesOf(handles)
+}
+
+// nodesOf returns the nodes with handles, which are ones of the graph.
+func (g *graph) nodesOf(handles []uintptr) (nodes []*hal.Node, err error) {
+	for _, handle := range handles {
 		n, err := nodeOf(handle)
 		if err != nil {
 			return nil, err
+		}
+		if n.graph != g {
+			return nil, refuse(invalidValue, "node %#x is one of another graph", handle)
 		}
 		nodes = append(nodes, n.Node)
 	}
 	return nodes, nil
 }
 
+// operationOf makes the operation for a node of a graph of the arguments of a call.
+type operationOf func(c *caller, g *graph, a *args) (*operation, error)
+
 // addNodeCall returns a function that adds a node for the operation that of makes of its arguments.
-func addNodeCall(of func(c *caller, g *graph, a *args) (*operation, error)) func(c *caller, a *args) error {
+func addNodeCall(of operationOf) func(c *caller, a *args) error {
 	return onGraph(1, func(c *caller, g *graph, a *args) error {
 		if err := a.need(0); err != nil {
 			return err
@@ -323,7 +375,7 @@ func (c *caller) nodeOfParameters(g *graph, p *nodeParameters) (o *operation, er
 		if err != nil {
 			return nil, err
 		}
-		return c.fillNode(x, (*fillParameters)(form)), nil
+		return c.fillNode(x, (*fillParameters)(form))
 	case hostNode:
 		return c.hostNode(g.x, (*hostParameters)(form))
 	case waitNode:
@@ -360,7 +412,7 @@ func addAny(count, parameters int) func(c *caller, a *args) error {
 }
 
 func (c *caller) addEmpty(g *graph, a *args, count int) error {
-	before, err := dependencies(a, 2, count)
+	before, err := g.dependencies(a, 2, count)
 	if err != nil {
 		return err
 	}
@@ -376,7 +428,7 @@ func (c *caller) addChild(g *graph, a *args, count int, handle uintptr) error {
 	if err != nil {
 		return err
 	}
-	before, err := dependencies(a, 2, count)
+	before, err := g.dependencies(a, 2, count)
 	if err != nil {
 		return err
 	}
@@ -388,8 +440,12 @@ func (c *caller) addChild(g *graph, a *args, count int, handle uintptr) error {
 	return err
 }
 
-// updateNodeCall returns a function by which later launches of an executable do something else at a node.
-func updateNodeCall(of func(c *caller, n *node, a *args) (*operation, error)) func(c *caller, a *args) error {
+// anyKind stands for the kind that the parameters say.
+const anyKind = -1
+
+// updateNodeCall returns a function by which later launches of an executable do another operation at a node, which is of a
+// kind, and one of the graph that the executable was made of.
+func updateNodeCall(kind int32, of operationOf) func(c *caller, a *args) error {
 	return onExecutable(func(c *caller, x *executable, a *args) error {
 		n, err := nodeOf(a.handle(1))
 		if err == nil {
@@ -398,7 +454,21 @@ func updateNodeCall(of func(c *caller, n *node, a *args) (*operation, error)) fu
 		if err != nil {
 			return err
 		}
-		o, err := of(c, n, a)
+		wanted := kind
+		if kind == anyKind {
+			wanted = in[nodeParameters](a, 2).kind
+		}
+		switch {
+		case n.graph.child:
+			return refuse(notSupported, "nodes of child graphs are not updated one by one; use cuGraphExecUpdate")
+		case n.graph.handle != x.graph:
+			return refuse(invalidValue, "the executable was not made of the graph of the node")
+		case n.kind() != wanted:
+			return refuse(invalidValue, "the node is of kind %d, and its parameters of kind %d", n.kind(), wanted)
+		case wanted == allocNode || wanted == freeNode:
+			return refuse(invalidValue, "nodes that allocate or free memory are not updated")
+		}
+		o, err := of(c, n.graph, a)
 		if err != nil {
 			return err
 		}
@@ -427,8 +497,9 @@ func parametersCall[T any](of func(n *node) *T) func(c *caller, a *args) error {
 }
 
 // storeNodes stores handles of nodes in an array of the program, as many as there is room for, and how many those are;
-// without an array, how many there are.
-func storeNodes(nodes []uintptr, a *args, into, count int) error {
+// without an array, how many there are. edges is the place of an array that says how the nodes are depended on: nowhere if
+// the function has none.
+func storeNodes(nodes []uintptr, a *args, into, edges, count int) error {
 	if err := a.need(count); err != nil {
 		return err
 	}
@@ -437,9 +508,15 @@ func storeNodes(nodes []uintptr, a *args, into, count int) error {
 		*n = uint64(len(nodes))
 		return nil
 	}
+	if *n > mostElements {
+		return refuse(invalidValue, "%d nodes are more than there can be", *n)
+	}
 	room := list[uintptr](a, into, *n)
 	clear(room)
 	*n = uint64(copy(room, nodes))
+	if edges != nowhere {
+		clear(list[uint64](a, edges, *n)) // every node waits for the ends of others
+	}
 	return nil
 }
 
@@ -450,33 +527,38 @@ func (g *graph) handles(nodes []*hal.Node) (handles []uintptr) {
 	return handles
 }
 
-// edgesCall returns a function that gives the edges of a graph; count says where their number is.
-func edgesCall(count int) func(c *caller, a *args) error {
+// edgesCall returns a function that gives the edges of a graph; data and count say where what there is to know of them and
+// their number are.
+func edgesCall(data, count int) func(c *caller, a *args) error {
 	return onGraph(0, func(_ *caller, g *graph, a *args) error {
+		if err := a.need(count); err != nil {
+			return err
+		}
+		if (a[1] == 0) != (a[2] == 0) {
+			return refuse(invalidValue, "there is an array for one end of the edges, and none for the other")
+		}
 		var from, to []uintptr
 		for _, n := range g.Nodes() {
 			for _, before := range n.After() {
 				from, to = append(from, g.node(before).handle), append(to, g.node(n).handle)
 			}
 		}
-		if a[1] != 0 && a[2] != 0 {
-			room := *in[uint64](a, count)
-			if err := storeNodes(from, a, 1, count); err != nil {
-				return err
-			}
-			*in[uint64](a, count) = room
+		room := *in[uint64](a, count)
+		if err := storeNodes(from, a, 1, data, count); err != nil {
+			return err
 		}
-		return storeNodes(to, a, 2, count)
+		*in[uint64](a, count) = room
+		return storeNodes(to, a, 2, nowhere, count)
 	})
 }
 
-func dependenciesCall(count int) func(c *caller, a *args) error {
+func dependenciesCall(data, count int) func(c *caller, a *args) error {
 	return onNode(0, func(_ *caller, n *node, a *args) error {
-		return storeNodes(n.graph.handles(n.After()), a, 1, count)
+		return storeNodes(n.graph.handles(n.After()), a, 1, data, count)
 	})
 }
 
-func dependentsCall(count int) func(c *caller, a *args) error {
+func dependentsCall(data, count int) func(c *caller, a *args) error {
 	return onNode(0, func(_ *caller, n *node, a *args) error {
 		var after []uintptr
 		for _, one := range n.graph.Nodes() {
@@ -486,24 +568,23 @@ func dependentsCall(count int) func(c *caller, a *args) error {
 				}
 			}
 		}
-		return storeNodes(after, a, 1, count)
+		return storeNodes(after, a, 1, data, count)
 	})
 }
 
 // addEdgesCall returns a function that orders nodes; count says where their number is.
 func addEdgesCall(count int) func(c *caller, a *args) error {
 	return onGraph(0, func(c *caller, g *graph, a *args) error {
-		from, to := list[uintptr](a, 1, a[count]), list[uintptr](a, 2, a[count])
+		from, err := g.dependencies(a, 1, count)
+		if err != nil {
+			return err
+		}
+		to, err := g.dependencies(a, 2, count)
+		if err != nil {
+			return err
+		}
 		for i := range from {
-			first, err := nodeOf(from[i])
-			if err != nil {
-				return err
-			}
-			second, err := nodeOf(to[i])
-			if err != nil {
-				return err
-			}
-			if err := g.AddEdge(c.t, first.Node, second.Node); err != nil {
+			if err := g.AddEdge(c.t, from[i], to[i]); err != nil {
 				return err
 			}
 		}
@@ -511,65 +592,79 @@ func addEdgesCall(count int) func(c *caller, a *args) error {
 	})
 }
 
-func kernelNodeOf(c *caller, g *graph, a *args, p int, long bool) (*operation, error) {
-	if err := a.need(p); err != nil {
-		return nil, err
+// eventOfNode returns a function that gives the event of a node of a kind.
+func eventOfNode(kind int32) func(n *node) *uintptr {
+	return func(n *node) *uintptr {
+		if n.event == 0 || n.kind() != kind {
+			return nil
+		}
+		return &n.event
 	}
-	given := newKernelParameters{kernelParameters: *in[kernelParameters](a, p)}
-	if long {
-		given = *in[newKernelParameters](a, p)
+}
+
+// kernelOperation is operationOf for parameters that are argument i: long ones, which programs of CUDA 12 and later have, or not.
+func kernelOperation(i int, long bool) operationOf {
+	return func(c *caller, g *graph, a *args) (*operation, error) {
+		if err := a.need(i); err != nil {
+			return nil, err
+		}
+		given := newKernelParameters{kernelParameters: *in[kernelParameters](a, i)}
+		if long {
+			given = *in[newKernelParameters](a, i)
+		}
+		x, err := contextIn(given.context, g.x)
+		if err != nil {
+			return nil, err
+		}
+		return c.kernelNode(x, &given)
 	}
-	x, err := contextIn(given.context, g.x)
-	if err != nil {
-		return nil, err
+}
+
+// inContextOf is operationOf for parameters that are argument i, and a context that is the next one.
+func inContextOf[T any](i int, of func(c *caller, x *context, p *T) (*operation, error)) operationOf {
+	return func(c *caller, g *graph, a *args) (*operation, error) {
+		if err := a.need(i); err != nil {
+			return nil, err
+		}
+		x, err := contextIn(a.handle(i+1), g.x)
+		if err != nil {
+			return nil, err
+		}
+		return of(c, x, in[T](a, i))
 	}
-	return c.kernelNode(x, &given)
+}
+
+func hostOperation(i int) operationOf {
+	return func(c *caller, g *graph, a *args) (*operation, error) {
+		if err := a.need(i); err != nil {
+			return nil, err
+		}
+		return c.hostNode(g.x, in[hostParameters](a, i))
+	}
+}
+
+func recordOperation(i int) operationOf {
+	return func(c *caller, _ *graph, a *args) (*operation, error) { return c.recordNode(a.handle(i)) }
+}
+
+func waitOperation(i int) operationOf {
+	return func(c *caller, _ *graph, a *args) (*operation, error) { return c.waitNode(a.handle(i)) }
 }
 
 const (
-	noRemoval = "nodes and edges of a graph are not removed; make the graph anew"
-	noChange  = "what a node of a graph does is not changed; change the executable (cuGraphExec...SetParams), or make the graph anew"
+	noValueNodes = "values in memory are not written and waited for in graphs; use events"
+	noRemoval    = "nodes and edges of a graph are not removed; make the graph anew"
+	noChange     = "what a node of a graph does is not changed; change the executable (cuGraphExec...SetParams), or make the graph anew"
 )
 
 var nodeFunctions = []function{
-	{name: "cuGraphAddKernelNode", version: 10000, call: addNodeCall(func(c *caller, g *graph, a *args) (*operation, error) {
-		return kernelNodeOf(c, g, a, 4, false)
-	})},
-	{name: "cuGraphAddKernelNode_v2", version: 12000, call: addNodeCall(func(c *caller, g *graph, a *args) (*operation, error) {
-		return kernelNodeOf(c, g, a, 4, true)
-	})},
-	{name: "cuGraphAddMemcpyNode", version: 10000, call: addNodeCall(func(c *caller, g *graph, a *args) (*operation, error) {
-		x, err := contextIn(a.handle(5), g.x)
-		if err == nil {
-			err = a.need(4)
-		}
-		if err != nil {
-			return nil, err
-		}
-		return c.copyNode(x, in[copy3D](a, 4))
-	})},
-	{name: "cuGraphAddMemsetNode", version: 10000, call: addNodeCall(func(c *caller, g *graph, a *args) (*operation, error) {
-		x, err := contextIn(a.handle(5), g.x)
-		if err == nil {
-			err = a.need(4)
-		}
-		if err != nil {
-			return nil, err
-		}
-		return c.fillNode(x, in[fillParameters](a, 4)), nil
-	})},
-	{name: "cuGraphAddHostNode", version: 10000, call: addNodeCall(func(c *caller, g *graph, a *args) (*operation, error) {
-		if err := a.need(4); err != nil {
-			return nil, err
-		}
-		return c.hostNode(g.x, in[hostParameters](a, 4))
-	})},
-	{name: "cuGraphAddEventRecordNode", version: 11010, call: addNodeCall(func(c *caller, _ *graph, a *args) (*operation, error) {
-		return c.recordNode(a.handle(4))
-	})},
-	{name: "cuGraphAddEventWaitNode", version: 11010, call: addNodeCall(func(c *caller, _ *graph, a *args) (*operation, error) {
-		return c.waitNode(a.handle(4))
-	})},
+	{name: "cuGraphAddKernelNode", version: 10000, call: addNodeCall(kernelOperation(4, false))},
+	{name: "cuGraphAddKernelNode_v2", version: 12000, call: addNodeCall(kernelOperation(4, true))},
+	{name: "cuGraphAddMemcpyNode", version: 10000, call: addNodeCall(inContextOf(4, (*caller).copyNode))},
+	{name: "cuGraphAddMemsetNode", version: 10000, call: addNodeCall(inContextOf(4, (*caller).fillNode))},
+	{name: "cuGraphAddHostNode", version: 10000, call: addNodeCall(hostOperation(4))},
+	{name: "cuGraphAddEventRecordNode", version: 11010, call: addNodeCall(recordOperation(4))},
+	{name: "cuGraphAddEventWaitNode", version: 11010, call: addNodeCall(waitOperation(4))},
 	{name: "cuGraphAddMemAllocNode", version: 11040, call: addNodeCall(func(c *caller, _ *graph, a *args) (*operation, error) {
 		if err := a.need(4); err != nil {
 			return nil, err
@@ -588,7 +683,9 @@ var nodeFunctions = []function{
 	{name: "cuGraphAddNode", version: 12020, call: addAny(3, 4)},
 	{name: "cuGraphAddNode_v2", version: 12030, call: addAny(4, 5)},
 	{name: "cuGraphAddNode_v3", version: 13040, wholeName: true, call: addAny(4, 5)},
-	{name: "cuGraphAddBatchMemOpNode", version: 11070, call: unsupported("values in memory are not waited for in graphs; use events")},
+	{name: "cuGraphAddBatchMemOpNode", version: 11070, call: unsupported(noValueNodes)},
+	{name: "cuGraphBatchMemOpNodeGetParams", version: 11070, call: unsupported(noValueNodes)},
+	{name: "cuGraphBatchMemOpNodeSetParams", version: 11070, call: unsupported(noValueNodes)},
 	{name: "cuGraphConditionalHandleCreate", version: 12030, call: unsupported(
 		"kernels do not set conditions of graphs here; decide on the host which graph is launched")},
 	{name: "cuGraphDestroyNode", version: 10000, call: unsupported(noRemoval)},
@@ -597,7 +694,7 @@ var nodeFunctions = []function{
 	{name: "cuGraphAddDependencies", version: 10000, call: addEdgesCall(3)},
 	{name: "cuGraphAddDependencies_v2", version: 12030, call: addEdgesCall(4)},
 	{name: "cuGraphGetNodes", version: 10000, call: onGraph(0, func(_ *caller, g *graph, a *args) error {
-		return storeNodes(g.handles(g.Nodes()), a, 1, 2)
+		return storeNodes(g.handles(g.Nodes()), a, 1, nowhere, 2)
 	})},
 	{name: "cuGraphGetRootNodes", version: 10000, call: onGraph(0, func(_ *caller, g *graph, a *args) error {
 		var roots []*hal.Node
@@ -606,14 +703,14 @@ var nodeFunctions = []function{
 				roots = append(roots, n)
 			}
 		}
-		return storeNodes(g.handles(roots), a, 1, 2)
+		return storeNodes(g.handles(roots), a, 1, nowhere, 2)
 	})},
-	{name: "cuGraphGetEdges", version: 10000, call: edgesCall(3)},
-	{name: "cuGraphGetEdges_v2", version: 12030, call: edgesCall(4)},
-	{name: "cuGraphNodeGetDependencies", version: 10000, call: dependenciesCall(2)},
-	{name: "cuGraphNodeGetDependencies_v2", version: 12030, call: dependenciesCall(3)},
-	{name: "cuGraphNodeGetDependentNodes", version: 10000, call: dependentsCall(2)},
-	{name: "cuGraphNodeGetDependentNodes_v2", version: 12030, call: dependentsCall(3)},
+	{name: "cuGraphGetEdges", version: 10000, call: edgesCall(nowhere, 3)},
+	{name: "cuGraphGetEdges_v2", version: 12030, call: edgesCall(3, 4)},
+	{name: "cuGraphNodeGetDependencies", version: 10000, call: dependenciesCall(nowhere, 2)},
+	{name: "cuGraphNodeGetDependencies_v2", version: 12030, call: dependenciesCall(2, 3)},
+	{name: "cuGraphNodeGetDependentNodes", version: 10000, call: dependentsCall(nowhere, 2)},
+	{name: "cuGraphNodeGetDependentNodes_v2", version: 12030, call: dependentsCall(2, 3)},
 	{name: "cuGraphNodeGetType", version: 10000, call: onNode(0, func(_ *caller, n *node, a *args) error {
 		put(a, 1, n.kind())
 		return a.need(1)
@@ -635,22 +732,18 @@ var nodeFunctions = []function{
 		if err != nil {
 			return err
 		}
-		if nodes := g.Nodes(); n.Index() < len(nodes) {
-			put(a, 0, g.node(nodes[n.Index()]).handle)
-			return a.need(0)
+		if g.original != n.graph.handle || n.Index() >= g.copied {
+			return refuse(invalidValue, "the graph is no clone of that of the node, or was made before the node")
 		}
-		return refuse(invalidValue, "the graph is no clone of that of the node")
+		put(a, 0, g.node(g.Nodes()[n.Index()]).handle)
+		return a.need(0)
 	})},
 	{name: "cuGraphChildGraphNodeGetGraph", version: 10000, call: onNode(0, func(_ *caller, n *node, a *args) error {
 		child := n.Child()
 		if child == nil {
 			return refuse(invalidValue, "the node is no graph")
 		}
-		if n.inside == nil {
-			n.inside = newGraph(child, n.graph.x)
-			n.inside.child = true
-		}
-		put(a, 1, n.inside.handle)
+		put(a, 1, n.childGraph(child).handle)
 		return a.need(1)
 	})},
 	{name: "cuGraphKernelNodeGetParams", version: 10000, call: parametersCall(func(n *node) *kernelParameters {
@@ -665,6 +758,35 @@ var nodeFunctions = []function{
 		}
 		return &newKernelParameters{kernelParameters: n.kernel.kernelParameters, context: n.graph.x.handle}
 	})},
+	{name: "cuGraphKernelNodeGetAttribute", version: 11000, call: onKernelNode(0, func(n *node, a *args) error {
+		number := a.int(1)
+		switch {
+		case nodeHints[number]:
+			put(a, 2, n.hints.get(number))
+		case isNodeAttribute(number) && n.kernel != nil:
+			put(a, 2, hint{}) // the program cannot have set it
+		default:
+			return noNodeAttribute(number)
+		}
+		return a.need(2)
+	})},
+	{name: "cuGraphKernelNodeSetAttribute", version: 11000, call: onKernelNode(0, func(n *node, a *args) error {
+		if err := a.need(2); err != nil {
+			return err
+		}
+		number := a.int(1)
+		if !nodeHints[number] {
+			return noNodeAttribute(number)
+		}
+		n.hints.set(number, *in[hint](a, 2))
+		return nil
+	})},
+	{name: "cuGraphKernelNodeCopyAttributes", version: 11000, call: onKernelNode(0, func(to *node, a *args) error {
+		return onKernelNode(1, func(from *node, a *args) error {
+			to.hints.copyFrom(&from.hints)
+			return nil
+		})(nil, a)
+	})},
 	{name: "cuGraphMemcpyNodeGetParams", version: 10000, call: parametersCall(func(n *node) *copy3D { return n.copies })},
 	{name: "cuGraphMemsetNodeGetParams", version: 10000, call: parametersCall(func(n *node) *fillParameters { return n.fills })},
 	{name: "cuGraphHostNodeGetParams", version: 10000, call: parametersCall(func(n *node) *hostParameters { return n.calls })},
@@ -675,8 +797,10 @@ var nodeFunctions = []function{
 		}
 		return &n.frees
 	})},
-	{name: "cuGraphEventRecordNodeGetEvent", version: 11010, call: unsupported(noChange)},
-	{name: "cuGraphEventWaitNodeGetEvent", version: 11010, call: unsupported(noChange)},
+	{name: "cuGraphEventRecordNodeGetEvent", version: 11010, call: parametersCall(eventOfNode(recordNode))},
+	{name: "cuGraphEventWaitNodeGetEvent", version: 11010, call: parametersCall(eventOfNode(waitNode))},
+	{name: "cuGraphEventRecordNodeSetEvent", version: 11010, call: unsupported(noChange)},
+	{name: "cuGraphEventWaitNodeSetEvent", version: 11010, call: unsupported(noChange)},
 	{name: "cuGraphKernelNodeSetParams", version: 10000, call: unsupported(noChange)},
 	{name: "cuGraphKernelNodeSetParams_v2", version: 12000, call: unsupported(noChange)},
 	{name: "cuGraphMemcpyNodeSetParams", version: 10000, call: unsupported(noChange)},
@@ -686,23 +810,18 @@ var nodeFunctions = []function{
 	{name: "cuGraphNodeSetParams_v2", version: 13040, wholeName: true, call: unsupported(noChange)},
 	{name: "cuGraphNodeGetParams", version: 13020, call: unsupported("ask with the function of the node's kind, such as " +
 		"cuGraphKernelNodeGetParams")},
-	{name: "cuGraphExecKernelNodeSetParams", version: 10010, call: updateNodeCall(func(c *caller, n *node, a *args) (*operation, error) {
-		return kernelNodeOf(c, n.graph, a, 2, false)
-	})},
-	{name: "cuGraphExecKernelNodeSetParams_v2", version: 12000, call: updateNodeCall(func(c *caller, n *node, a *args) (*operation, error) {
-		return kernelNodeOf(c, n.graph, a, 2, true)
-	})},
-	{name: "cuGraphExecMemcpyNodeSetParams", version: 10020, call: updateNodeCall(func(c *caller, n *node, a *args) (*operation, error) {
-		return c.copyNode(n.graph.x, in[copy3D](a, 2))
-	})},
-	{name: "cuGraphExecMemsetNodeSetParams", version: 10020, call: updateNodeCall(func(c *caller, n *node, a *args) (*operation, error) {
-		return c.fillNode(n.graph.x, in[fillParameters](a, 2)), nil
-	})},
-	{name: "cuGraphExecHostNodeSetParams", version: 10020, call: updateNodeCall(func(c *caller, n *node, a *args) (*operation, error) {
-		return c.hostNode(n.graph.x, in[hostParameters](a, 2))
-	})},
-	{name: "cuGraphExecNodeSetParams", version: 12020, call: updateNodeCall(func(c *caller, n *node, a *args) (*operation, error) {
-		return c.nodeOfParameters(n.graph, in[nodeParameters](a, 2))
+	{name: "cuGraphExecKernelNodeSetParams", version: 10010, call: updateNodeCall(kernelNode, kernelOperation(2, false))},
+	{name: "cuGraphExecKernelNodeSetParams_v2", version: 12000, call: updateNodeCall(kernelNode, kernelOperation(2, true))},
+	{name: "cuGraphExecMemcpyNodeSetParams", version: 10020, call: updateNodeCall(copyNode, inContextOf(2, (*caller).copyNode))},
+	{name: "cuGraphExecMemsetNodeSetParams", version: 10020, call: updateNodeCall(fillNode, inContextOf(2, (*caller).fillNode))},
+	{name: "cuGraphExecHostNodeSetParams", version: 10020, call: updateNodeCall(hostNode, hostOperation(2))},
+	{name: "cuGraphExecEventRecordNodeSetEvent", version: 11010, call: updateNodeCall(recordNode, recordOperation(2))},
+	{name: "cuGraphExecEventWaitNodeSetEvent", version: 11010, call: updateNodeCall(waitNode, waitOperation(2))},
+	{name: "cuGraphExecChildGraphNodeSetParams", version: 11010, call: unsupported(
+		"a child graph of an executable is not updated by itself; use cuGraphExecUpdate with a graph that has the new one")},
+	{name: "cuGraphExecBatchMemOpNodeSetParams", version: 11070, call: unsupported(noValueNodes)},
+	{name: "cuGraphExecNodeSetParams", version: 12020, call: updateNodeCall(anyKind, func(c *caller, g *graph, a *args) (*operation, error) {
+		return c.nodeOfParameters(g, in[nodeParameters](a, 2))
 	})},
 	{name: "cuGraphNodeSetEnabled", version: 11060, call: unsupported("a node of an executable always runs; launch another graph")},
 	{name: "cuGraphNodeGetEnabled", version: 11060, call: func(_ *caller, a *args) error {

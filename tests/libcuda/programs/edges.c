@@ -27,6 +27,47 @@ typedef struct kernel_node {
 CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode, kernel_node *), cuGraphNodeFindInClone(CUgraphNode *, CUgraphNode, CUgraph);
 CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec, CUgraphNode, const kernel_node *);
 
+typedef struct fill_node {
+    CUdeviceptr dst;
+    size_t pitch;
+    uint32_t value, size;
+    size_t width, rows;
+} fill_node;
+typedef union value {
+    char bytes[64];
+    int number;
+    struct {
+        CUevent event;
+        int flags, start;
+    } event;
+} value;
+typedef struct attribute {
+    int number, unused;
+    value value;
+} attribute;
+typedef struct config {
+    unsigned grid[3], block[3], shared;
+    CUstream stream;
+    attribute *attributes;
+    unsigned count;
+} config;
+CUresult cuLaunchKernelEx(const config *, CUfunction, void **, void **), cuStreamCopyAttributes(CUstream, CUstream);
+CUresult cuStreamGetAttribute(CUstream, int, value *), cuStreamSetAttribute(CUstream, int, const value *);
+CUresult cuGraphKernelNodeGetAttribute(CUgraphNode, int, value *), cuGraphKernelNodeSetAttribute(CUgraphNode, int, const value *);
+CUresult cuGraphKernelNodeCopyAttributes(CUgraphNode, CUgraphNode);
+
+CUresult cuGraphAddEventRecordNode(CUgraphNode *, CUgraph, const CUgraphNode *, size_t, CUevent);
+CUresult cuGraphAddEventWaitNode(CUgraphNode *, CUgraph, const CUgraphNode *, size_t, CUevent);
+CUresult cuGraphEventRecordNodeGetEvent(CUgraphNode, CUevent *), cuGraphEventWaitNodeGetEvent(CUgraphNode, CUevent *);
+CUresult cuGraphEventRecordNodeSetEvent(CUgraphNode, CUevent), cuGraphExecEventRecordNodeSetEvent(CUgraphExec, CUgraphNode, CUevent);
+CUresult cuGraphExecEventWaitNodeSetEvent(CUgraphExec, CUgraphNode, CUevent);
+CUresult cuGraphAddDependencies(CUgraph, const CUgraphNode *, const CUgraphNode *, size_t);
+CUresult cuGraphGetEdges(CUgraph, CUgraphNode *, CUgraphNode *, size_t *);
+CUresult cuGraphNodeGetDependencies_v2(CUgraphNode, CUgraphNode *, void *, size_t *);
+CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec, CUgraphNode, const void *, CUcontext);
+CUresult cuGraphNodeGetContainingGraph(CUgraphNode, CUgraph *), cuGraphNodeGetLocalId(CUgraphNode, uint32_t *);
+CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode, CUgraph *), cuGraphExecChildGraphNodeSetParams(CUgraphExec, CUgraphNode, CUgraph);
+
 /* Each thread gives back what it was given, whose address another one gets at once. */
 static void *frees(void *context)
 {
@@ -80,10 +121,10 @@ static void resets(void)
     OK(cuGraphDestroy(graph));
 }
 
-typedef struct attributes {
+typedef struct copy_attributes {
     int order, places[4];
     unsigned flags;
-} attributes;
+} copy_attributes;
 
 /* Copies in batches: one without bytes, and one whose source is read before the call returns. */
 static void batches(void)
@@ -93,7 +134,7 @@ static void batches(void)
     void *host;
     size_t sizes[2] = {256, 0}, first = 0, failed = 7;
     uint32_t back[64];
-    attributes during = {.order = 2}, unknown = {.order = 4};
+    copy_attributes during = {.order = 2}, unknown = {.order = 4};
     OK(cuStreamCreate(&s, 1));
     OK(cuMemAlloc_v2(&p[0], 1 << 20));
     OK(cuMemAlloc_v2(&p[1], 256));
@@ -320,6 +361,164 @@ static void arguments(void)
     IS(mallinfo2().uordblks - before < TIMES * sizeof bytes / 2);
 }
 
+/* Attributes of launches, nodes and streams: what is no hint is done or refused. */
+static void attributes(void)
+{
+    CUstream s, other, high;
+    CUevent e, timed;
+    CUdeviceptr p;
+    CUgraph graph, clone;
+    CUgraphNode node, fill;
+    CUfunction f = kernel("add");
+    uint32_t n = 1, more = 1;
+    void *values[] = {&p, &n, &more};
+    attribute a = {.number = 7}, back;
+    config c = {.grid = {1, 1, 1}, .block = {1, 1, 1}, .attributes = &a, .count = 1};
+    kernel_node k = {.function = f, .grid = {1, 1, 1}, .block = {1, 1, 1}, .params = values};
+    fill_node set = {.value = 7, .size = 4, .width = 1, .rows = 1};
+    OK(cuStreamCreate(&s, 1));
+    OK(cuStreamCreate(&other, 1));
+    OK(cuStreamCreateWithPriority(&high, 1, -1));
+    OK(cuEventCreate(&e, 2));
+    OK(cuEventCreate(&timed, 0));
+    OK(cuMemAlloc_v2(&p, 8));
+    OK(cuMemsetD32_v2(p, 0, 2));
+    OK(cuCtxSynchronize());
+    c.stream = s;
+    for (a.number = 7; a.number <= 12; a.number += 5) { /* events */
+        a.value.event.event = timed;
+        FAILS(1, cuLaunchKernelEx(&c, f, values, NULL));
+        a.value.event.event = NULL;
+        FAILS(400, cuLaunchKernelEx(&c, f, values, NULL));
+        a.value.event.event = e;
+        OK(cuStreamWaitValue32_v2(s, p + 4, (uint32_t)a.number, 1));
+        OK(cuLaunchKernelEx(&c, f, values, NULL));
+        FAILS(600, cuEventQuery(e));
+        OK(cuStreamWriteValue32_v2(other, p + 4, (uint32_t)a.number, 0));
+        OK(cuEventSynchronize(e));
+    }
+    a.number = 13, a.value.number = 1;
+    FAILS(801, cuLaunchKernelEx(&c, f, values, NULL));
+    a.number = 3;
+    FAILS(1, cuLaunchKernelEx(&c, f, values, NULL));
+    a.number = 99;
+    FAILS(1, cuLaunchKernelEx(&c, f, values, NULL));
+    a.number = 8;
+    OK(cuLaunchKernelEx(&c, f, values, NULL));
+    c.attributes = NULL;
+    FAILS(1, cuLaunchKernelEx(&c, f, values, NULL));
+
+    memset(&back, 0, sizeof back);
+    OK(cuStreamGetAttribute(high, 8, &back.value));
+    IS(back.value.number == -1);
+    FAILS(801, cuStreamSetAttribute(s, 8, &back.value));
+    FAILS(1, cuStreamSetAttribute(s, 2, &back.value));
+    FAILS(1, cuStreamGetAttribute(s, 77, &back.value));
+    a.value.number = 3;
+    OK(cuStreamSetAttribute(NULL, 3, &a.value));
+    OK(cuStreamGetAttribute(NULL, 3, &back.value));
+    IS(back.value.number == 3);
+    OK(cuStreamCopyAttributes(s, NULL));
+    OK(cuStreamGetAttribute(s, 3, &back.value));
+    IS(back.value.number == 3);
+
+    OK(cuGraphCreate(&graph, 0));
+    OK(cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &k));
+    set.dst = p;
+    OK(cuGraphAddMemsetNode(&fill, graph, &node, 1, &set, NULL));
+    a.value.number = 5;
+    OK(cuGraphKernelNodeSetAttribute(node, 8, &a.value));
+    OK(cuGraphClone(&clone, graph));
+    OK(cuGraphNodeFindInClone(&node, node, clone));
+    OK(cuGraphKernelNodeGetAttribute(node, 8, &back.value));
+    IS(back.value.number == 5);
+    FAILS(801, cuGraphKernelNodeSetAttribute(node, 2, &a.value));
+    FAILS(1, cuGraphKernelNodeSetAttribute(node, 7, &a.value));
+    FAILS(1, cuGraphKernelNodeGetAttribute(fill, 8, &back.value));
+    FAILS(1, cuGraphKernelNodeCopyAttributes(fill, node));
+    OK(cuGraphKernelNodeCopyAttributes(node, node));
+}
+
+/* Nodes of other graphs, of other kinds, and of child graphs. */
+static void nodes(void)
+{
+    CUgraph graph, other, child, clone, parent;
+    CUgraphNode fill, record, foreign, found, more, both[2], all[4];
+    CUgraphExec executable;
+    CUevent e, second, back;
+    CUstream s;
+    CUdeviceptr p;
+    fill_node set = {.value = 7, .size = 4, .width = 1, .rows = 1};
+    size_t count;
+    uint64_t edges[4];
+    uint32_t number;
+    OK(cuStreamCreate(&s, 1));
+    OK(cuEventCreate(&e, 2));
+    OK(cuEventCreate(&second, 2));
+    OK(cuMemAlloc_v2(&p, 8));
+    set.dst = p;
+    OK(cuGraphCreate(&graph, 0));
+    OK(cuGraphCreate(&other, 0));
+    OK(cuGraphAddMemsetNode(&foreign, other, NULL, 0, &set, NULL));
+    OK(cuGraphAddMemsetNode(&fill, graph, NULL, 0, &set, NULL));
+    FAILS(1, cuGraphAddMemsetNode(&more, graph, &foreign, 1, &set, NULL));
+    FAILS(1, cuGraphAddMemsetNode(&more, graph, NULL, 1, &set, NULL));
+    FAILS(1, cuGraphAddMemsetNode(&more, graph, &fill, SIZE_MAX, &set, NULL));
+    OK(cuGraphAddEventRecordNode(&record, graph, &fill, 1, e));
+    OK(cuGraphEventRecordNodeGetEvent(record, &back));
+    IS(back == e);
+    FAILS(801, cuGraphEventWaitNodeGetEvent(record, &back));
+    FAILS(801, cuGraphEventRecordNodeSetEvent(record, second));
+    FAILS(1, cuGraphAddDependencies(graph, &fill, NULL, 1));
+    FAILS(1, cuGraphAddDependencies(graph, &fill, &foreign, 1));
+    both[0] = both[1] = NULL;
+    FAILS(1, cuGraphGetEdges(graph, both, both, NULL));
+    FAILS(1, cuGraphGetEdges(graph, both, NULL, (count = 2, &count)));
+    memset(edges, 255, sizeof edges);
+    count = 4;
+    OK(cuGraphNodeGetDependencies_v2(record, all, edges, &count));
+    IS(count == 1 && all[0] == fill && all[1] == NULL && edges[0] == 0);
+    count = SIZE_MAX;
+    FAILS(1, cuGraphGetNodes(graph, all, &count));
+
+    OK(cuGraphInstantiateWithFlags(&executable, graph, 0));
+    FAILS(1, cuGraphExecMemsetNodeSetParams(executable, foreign, &set, NULL));
+    FAILS(1, cuGraphExecMemsetNodeSetParams(executable, record, &set, NULL));
+    FAILS(1, cuGraphExecMemsetNodeSetParams(executable, fill, NULL, NULL));
+    FAILS(1, cuGraphExecEventWaitNodeSetEvent(executable, record, second));
+    FAILS(400, cuGraphExecEventRecordNodeSetEvent(executable, record, s));
+    OK(cuGraphExecEventRecordNodeSetEvent(executable, record, second));
+    OK(cuStreamWaitValue64_v2(s, p, 1, 1));
+    OK(cuGraphLaunch(executable, s));
+    FAILS(600, cuEventQuery(second));
+    OK(cuEventQuery(e));
+    OK(cuStreamWriteValue64_v2(NULL, p, 1, 0));
+    OK(cuEventSynchronize(second));
+
+    OK(cuGraphClone(&clone, graph));
+    OK(cuGraphNodeFindInClone(&found, record, clone));
+    FAILS(1, cuGraphNodeFindInClone(&found, foreign, clone));
+    OK(cuGraphAddEventWaitNode(&more, graph, NULL, 0, e));
+    OK(cuGraphAddEventWaitNode(&found, clone, NULL, 0, e));
+    FAILS(1, cuGraphNodeFindInClone(&found, more, clone));
+    OK(cuGraphNodeGetContainingGraph(more, &child));
+    IS(child == graph);
+    OK(cuGraphNodeGetLocalId(more, &number));
+    IS(number == 2);
+
+    OK(cuGraphCreate(&parent, 0));
+    OK(cuGraphAddChildGraphNode(&more, parent, NULL, 0, other));
+    OK(cuGraphChildGraphNodeGetGraph(more, &child));
+    count = 1;
+    OK(cuGraphGetNodes(child, &found, &count));
+    OK(cuGraphInstantiateWithFlags(&executable, parent, 0));
+    FAILS(801, cuGraphExecMemsetNodeSetParams(executable, found, &set, NULL));
+    FAILS(801, cuGraphExecChildGraphNodeSetParams(executable, more, other));
+    OK(cuGraphDestroy(parent));
+    FAILS(1, cuGraphGetNodes(child, NULL, &count));
+    FAILS(1, cuGraphNodeGetLocalId(found, &number));
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
@@ -327,7 +526,9 @@ int main(int argc, char **argv)
         void (*check)(void);
     } edges[] = {{"threads", threads}, {"resets", resets}, {"batches", batches}, {"sizes", sizes},
                  {"libraries", libraries}, {"objects", objects}, {"stuck", stuck},
-                 {"arguments", arguments}};
+                 {"arguments", arguments},
+                 {"attributes", attributes},
+                 {"nodes", nodes}};
     for (size_t i = 0; i < sizeof edges / sizeof *edges; i++)
         if (argc == 2 && strcmp(argv[1], edges[i].name) == 0) {
             begin();
