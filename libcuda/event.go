@@ -100,6 +100,9 @@ func (c *caller) record(a *args, flags uint32) error {
 	if err != nil {
 		return err
 	}
+	if flags&^external != 0 {
+		return refuse(invalidValue, "a record has no flags %#x", flags)
+	}
 	if flags&external != 0 {
 		return s.RecordExternal(c.t, e.Event)
 	}

@@ -14,10 +14,19 @@ import (
 
 var hostFunctions = []function{
 	{name: "cuLaunchHostFunc", version: 10000, twin: ptsz, call: launchHostFunc},
-	{name: "cuLaunchHostFunc_v2", version: 13010, twin: ptsz, wholeName: true, call: launchHostFunc},
+	{name: "cuLaunchHostFunc_v2", version: 13010, twin: ptsz, wholeName: true, call: func(c *caller, a *args) error {
+		const spinning = 1 // how the thread that calls the function waits, which is a hint
+		if a.u32(3) > spinning {
+			return refuse(invalidValue, "there is no way %d in which host functions are waited for", a.u32(3))
+		}
+		return launchHostFunc(c, a)
+	}},
 	{name: "cuStreamAddCallback", version: 5000, twin: ptsz, call: onStream(0, func(c *caller, s *stream, a *args) error {
 		if err := a.need(1); err != nil {
 			return err
+		}
+		if a.u32(3) != 0 {
+			return refuse(invalidValue, "a callback has no flags %#x", a.u32(3))
 		}
 		if s.Captures() {
 			return refuse(captureUnsupported, "a callback cannot be captured; use cuLaunchHostFunc")

@@ -119,6 +119,9 @@ var streamFunctions = []function{
 		if err != nil {
 			return err
 		}
+		if a.u32(2)&^external != 0 {
+			return refuse(invalidValue, "a wait for an event has no flags %#x", a.u32(2))
+		}
 		if a.u32(2)&external != 0 {
 			return s.WaitExternal(c.t, e.Event)
 		}

@@ -12,9 +12,19 @@ const (
 	waitValue64  = 4
 	writeValue64 = 5
 	barrier      = 6
+	reduction    = 8
 )
 
-const flushFlag = 1 << 30
+// Flags of the operations. Source: CUDA driver API, CUstreamWaitValue_flags, CUstreamWriteValue_flags and
+// CUstreamMemoryBarrier_flags.
+const (
+	flushFlag     = 1 << 30 // with a condition: other devices' writes are seen, which they always are here
+	noBarrierFlag = 1       // the write may come before earlier ones, and need not
+	deviceBarrier = 1
+)
+
+// batchLimit is more operations than a batch has.
+const batchLimit = 256
 
 var valueFunctions = []function{
 	{name: "cuStreamWaitValue32", version: 8000, twin: ptsz, call: valueCall(waitValue32)},
@@ -36,8 +46,26 @@ func valueCall(kind int) func(c *caller, a *args) error {
 }
 
 func (c *caller) valueOperation(s *stream, kind int, address, value uint64, flags uint32) error {
-	if condition := flags &^ flushFlag; condition >= uint32(driver.Conditions) {
-		return refuse(invalidValue, "there is no condition %#x on values", condition)
+	allowed := uint32(0)
+	condition := flags &^ flushFlag
+	switch kind {
+	case writeValue32, writeValue64:
+		allowed = noBarrierFlag
+	case waitValue32, waitValue64:
+		if condition >= uint32(driver.Conditions) {
+			return refuse(invalidValue, "there is no condition %#x on values", flags)
+		}
+		allowed = flags
+	case barrier:
+		allowed = deviceBarrier
+	case flushWrites:
+	case reduction:
+		return refuse(notSupported, "streams do not add to values in memory; launch a kernel that does")
+	default:
+		return refuse(invalidValue, "there is no operation %d on values", kind)
+	}
+	if flags&^allowed != 0 {
+		return refuse(invalidValue, "operation %d on values has no flags %#x", kind, flags)
 	}
 	switch kind {
 	case writeValue32:
@@ -45,31 +73,33 @@ func (c *caller) valueOperation(s *stream, kind int, address, value uint64, flag
 	case writeValue64:
 		return s.WriteValue(c.t, address, value)
 	case waitValue64:
-		return s.WaitValue(c.t, address, value, driver.Condition(flags&^flushFlag))
+		return s.WaitValue(c.t, address, value, driver.Condition(condition))
 	case waitValue32:
-		return s.WaitValue32(c.t, address, uint32(value), driver.Condition(flags&^flushFlag))
-	case flushWrites, barrier:
-		return nil
+		return s.WaitValue32(c.t, address, uint32(value), driver.Condition(condition))
 	}
-	return refuse(invalidValue, "there is no operation %d on values", kind)
+	return nil // operations of a stream see what earlier ones have written
 }
 
 // valueOperation is CUstreamBatchMemOpParams.
 type valueOperation struct {
 	kind           int32
-	_              int32
+	barrierFlags   uint32 // of a barrier or a flush
 	address, value uint64
-	flags          uint32
+	flags          uint32 // of others
 	_              uint32
 	_              [2]uint64 // an alias of the address, and padding
 }
 
 func valueBatch(c *caller, s *stream, a *args) error {
-	if a.u32(1) == 0 || a.u32(3) != 0 || a[2] == 0 {
-		return refuse(invalidValue, "a batch has operations, and no flags")
+	if a.u32(1) == 0 || a.u32(1) >= batchLimit || a.u32(3) != 0 || a[2] == 0 {
+		return refuse(invalidValue, "a batch has 1 to %d operations, and no flags", batchLimit-1)
 	}
 	for _, one := range list[valueOperation](a, 2, uint64(a.u32(1))) {
-		if err := c.valueOperation(s, int(one.kind), one.address, one.value, one.flags); err != nil {
+		flags := one.flags
+		if one.kind == barrier || one.kind == flushWrites {
+			flags = one.barrierFlags
+		}
+		if err := c.valueOperation(s, int(one.kind), one.address, one.value, flags); err != nil {
 			return err
 		}
 	}
