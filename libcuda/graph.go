@@ -307,7 +307,15 @@ var graphFunctions = []function{
 		return a.need(2)
 	})},
 	{name: "cuDeviceSetGraphMemAttribute", version: 11040, call: onDevice(0, func(d *hal.Device, a *args) error {
-		d.ResetPoolPeaks(a.u32(1) == 1, a.u32(1) == 3)
+		const usedHigh, reservedHigh = 1, 3
+		if err := a.need(2); err != nil {
+			return err
+		}
+		number := a.u32(1)
+		if number != usedHigh && number != reservedHigh || *in[uint64](a, 2) != 0 {
+			return refuse(invalidValue, "attribute %d of the memory of graphs cannot be set so", number)
+		}
+		d.ResetPoolPeaks(number == usedHigh, number == reservedHigh)
 		return nil
 	})},
 }

@@ -1,8 +1,8 @@
 package libcuda
 
 import (
+	"errors"
 	"sync"
-	"sync/atomic"
 
 	"halstream/hal"
 	"halstream/hal/driver"
@@ -12,20 +12,34 @@ import (
 type pool struct {
 	dev      *hal.Device
 	handle   uintptr
-	standing bool // the device's own
+	standing bool   // the device's own
+	limit    uint64 // of the bytes in use, 0 for none
 
-	used, most atomic.Uint64
-	mu         sync.Mutex
-	flags      map[int]uint64
+	mu sync.Mutex
+	// used are the bytes in use; usedHigh and reservedHigh are the most since the program has reset them. A pool that is not
+	// the device's own has reserved what is in use.
+	used, usedHigh, reservedHigh uint64
+	flags                        map[int]uint64
+	access                       map[int32]int32 // by the numbers of devices
 }
 
-func (p *pool) taken(size uint64) {
-	if now := p.used.Add(size); now > p.most.Load() {
-		p.most.Store(now)
+// taken counts an allocation, and refuses one that is above the pool's limit.
+func (p *pool) taken(size uint64) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.limit != 0 && (size > p.limit || p.used > p.limit-size) {
+		return refuse(outOfMemory, "the pool may have %d bytes, and %d are in use", p.limit, p.used)
 	}
+	p.used += size
+	p.usedHigh, p.reservedHigh = max(p.usedHigh, p.used), max(p.reservedHigh, p.used)
+	return nil
 }
 
-func (p *pool) freed(size uint64) { p.used.Add(-size) }
+func (p *pool) freed(size uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.used -= size
+}
 
 // pools are the devices' own pools, and those that they use.
 var pools struct {
@@ -67,21 +81,36 @@ type location struct{ kind, id int32 }
 
 const onDeviceLocation = 1
 
+// pinnedAllocation is the type of memory that stays where it is. Source: CUDA driver API, CUmemAllocationType.
+const pinnedAllocation = 1
+
+// How a device may access the memory of a pool. Source: CUDA driver API, CUmemAccess_flags.
+const (
+	accessNone      = 0
+	accessReadWrite = 3
+)
+
+// accessDescriptor is CUmemAccessDesc.
+type accessDescriptor struct {
+	at    location
+	flags int32
+}
+
 // poolProperties begin the structure CUmemPoolProps.
 type poolProperties struct {
 	allocation, handles int32
 	at                  location
 	security            uintptr
-	most                uint64
+	limit               uint64
 }
 
 // Attributes of pools.
 const (
 	poolThreshold    = 4
 	poolReserved     = 5
-	poolReservedMost = 6
+	poolReservedHigh = 6
 	poolUsed         = 7
-	poolUsedMost     = 8
+	poolUsedHigh     = 8
 )
 
 var poolFunctions = []function{
@@ -150,7 +179,10 @@ var poolFunctions = []function{
 		if err != nil {
 			return err
 		}
-		p := &pool{dev: d}
+		if properties.allocation != pinnedAllocation {
+			return refuse(notSupported, "pools are of memory of type %d, and not of type %d", pinnedAllocation, properties.allocation)
+		}
+		p := &pool{dev: d, limit: properties.limit}
 		p.handle = newHandle(p)
 		put(a, 0, p.handle)
 		return nil
@@ -171,35 +203,74 @@ var poolFunctions = []function{
 		p.dev.TrimPool(a[1])
 		return nil
 	})},
-	{name: "cuMemPoolSetAccess", version: 11020, call: onPool(func(p *pool, a *args) error { return a.need(1) })},
-	{name: "cuMemPoolGetAccess", version: 11020, call: func(_ *caller, a *args) error {
-		if _, err := poolOf(a.handle(1)); err != nil {
+	{name: "cuMemPoolSetAccess", version: 11020, call: onPool(func(p *pool, a *args) error {
+		descriptors, err := elements[accessDescriptor](a, 1, 2)
+		if err != nil {
 			return err
 		}
-		put(a, 0, int32(3)) // every device reads and writes the memory of all
-		return a.need(0, 2)
+		for _, one := range descriptors {
+			d, err := one.at.device()
+			if err != nil {
+				return err
+			}
+			if one.flags != accessReadWrite && (one.flags != accessNone || d == p.dev) {
+				return refuse(invalidValue, "device %d cannot have the access %d to the pool", d.Ordinal(), one.flags)
+			}
+		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.access == nil {
+			p.access = map[int32]int32{}
+		}
+		for _, one := range descriptors {
+			p.access[one.at.id] = one.flags // what it is set to is kept; the memory of all devices is the host's
+		}
+		return nil
+	})},
+	{name: "cuMemPoolGetAccess", version: 11020, call: func(_ *caller, a *args) error {
+		p, err := poolOf(a.handle(1))
+		if err == nil {
+			err = a.need(0)
+		}
+		if err != nil {
+			return err
+		}
+		d, err := deviceAt(a, 2)
+		if err != nil {
+			return err
+		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		access := p.access[int32(d.Ordinal())]
+		if d == p.dev {
+			access = accessReadWrite
+		}
+		put(a, 0, access)
+		return nil
 	}},
 	{name: "cuMemPoolGetAttribute", version: 11020, call: onPool(func(p *pool, a *args) error {
 		if err := a.need(2); err != nil {
 			return err
 		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
 		switch number := a.int(1); {
 		case number >= 1 && number < poolThreshold:
 			put(a, 2, int32(p.flag(number, 1)))
 		case number == poolThreshold:
 			put(a, 2, p.flag(number, 0))
 		case number == poolUsed:
-			put(a, 2, p.used.Load())
-		case number == poolUsedMost:
-			put(a, 2, p.most.Load())
+			put(a, 2, p.used)
+		case number == poolUsedHigh:
+			put(a, 2, p.usedHigh)
 		case number == poolReserved && p.standing:
 			put(a, 2, p.dev.PoolStats().Reserved)
-		case number == poolReservedMost && p.standing:
+		case number == poolReservedHigh && p.standing:
 			put(a, 2, p.dev.PoolStats().ReservedPeak)
 		case number == poolReserved:
-			put(a, 2, p.used.Load())
-		case number == poolReservedMost:
-			put(a, 2, p.most.Load())
+			put(a, 2, p.used)
+		case number == poolReservedHigh:
+			put(a, 2, p.reservedHigh)
 		default:
 			return refuse(invalidValue, "there is no attribute %d of a pool", number)
 		}
@@ -222,12 +293,12 @@ var poolFunctions = []function{
 			if p.standing {
 				p.dev.SetPoolThreshold(*in[uint64](a, 2))
 			}
-		case (number == poolUsedMost || number == poolReservedMost) && *in[uint64](a, 2) == 0:
-			if number == poolUsedMost {
-				p.most.Store(p.used.Load())
-			}
+		case number == poolUsedHigh && *in[uint64](a, 2) == 0:
+			p.usedHigh = p.used
+		case number == poolReservedHigh && *in[uint64](a, 2) == 0:
+			p.reservedHigh = p.used
 			if p.standing {
-				p.dev.ResetPoolPeaks(number == poolUsedMost, number == poolReservedMost)
+				p.dev.ResetPoolPeaks(false, true)
 			}
 		default:
 			return refuse(invalidValue, "attribute %d of a pool cannot be set so", number)
@@ -236,9 +307,8 @@ var poolFunctions = []function{
 	})},
 }
 
+// flag returns a setting of the pool, whose lock the caller holds.
 func (p *pool) flag(number int, otherwise uint64) uint64 {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	if value, ok := p.flags[number]; ok {
 		return value
 	}
@@ -300,16 +370,22 @@ func (c *caller) allocAsync(s *stream, p *pool, a *args) error {
 		return err
 	}
 	size, err := sizeOf(a[1])
+	if err == nil && p.dev != s.Device() {
+		err = refuse(notSupported, "memory of a device's pool is allocated on streams of that device")
+	}
 	if err != nil {
 		return err
 	}
 	return c.withRoom(s.Device().Runtime(), func(wait func(driver.Point) bool) error {
 		b, err := s.AllocAsyncWait(c.t, size, wait)
-		if err == nil {
-			p.taken(a[1])
-			noteAllocation(b.Start, allocation{x: s.x, ofGraph: b.OfGraph(), pool: p, size: a[1]})
-			put(a, 0, b.Start)
+		if err != nil {
+			return err
 		}
-		return err
+		if err := p.taken(a[1]); err != nil {
+			return errors.Join(err, s.FreeAsync(c.t, b.Start))
+		}
+		noteAllocation(b.Start, allocation{x: s.x, ofGraph: b.OfGraph(), pool: p, size: a[1]})
+		put(a, 0, b.Start)
+		return nil
 	})
 }
