@@ -1,6 +1,7 @@
 package libcuda
 
 import (
+	"math/bits"
 	"sync"
 
 	"halstream/hal"
@@ -155,13 +156,24 @@ var contextFunctions = []function{
 			return err
 		}
 		p := primaryOf(d)
-		put(a, 1, p.flags)
+		put(a, 1, p.readFlags())
 		put(a, 2, truth(p.active()))
 		return nil
 	}},
-	{name: "cuCtxCreate_v2", version: 3020, firstVersion: 2000, call: createContext(1, 2)},
-	{name: "cuCtxCreate_v3", version: 11040, call: createContext(3, 4)},
-	{name: "cuCtxCreate_v4", version: 12050, call: createContext(2, 3)},
+	{name: "cuCtxCreate_v2", version: 3020, firstVersion: 2000, call: createContext(1, 2, func(*args) error { return nil })},
+	{name: "cuCtxCreate_v3", version: 11040, call: createContext(3, 4, func(a *args) error {
+		return noAffinity(a.int(2))
+	})},
+	{name: "cuCtxCreate_v4", version: 12050, call: createContext(2, 3, func(a *args) error {
+		p := in[contextParameters](a, 1)
+		if p == nil {
+			return nil
+		}
+		if p.graphics != 0 {
+			return refuse(notSupported, "%s", noGraphics)
+		}
+		return noAffinity(int(p.affinityCount))
+	})},
 	{name: "cuCtxDestroy_v2", version: 4000, firstVersion: 2000, call: func(c *caller, a *args) error {
 		x, err := contextOf(a.handle(0))
 		if err != nil {
@@ -243,7 +255,7 @@ var contextFunctions = []function{
 	{name: "cuCtxGetFlags", version: 7000, call: func(c *caller, a *args) error {
 		x, err := c.context()
 		if err == nil {
-			put(a, 0, x.flags)
+			put(a, 0, x.readFlags())
 			err = a.need(0)
 		}
 		return err
@@ -251,7 +263,7 @@ var contextFunctions = []function{
 	{name: "cuCtxSetFlags", version: 12010, call: func(c *caller, a *args) error {
 		x, err := c.context()
 		if err == nil {
-			x.flags = a.u32(0)
+			err = x.setFlags(a.u32(0))
 		}
 		return err
 	}},
@@ -339,6 +351,30 @@ var contextFunctions = []function{
 	{name: "cuCtxDisablePeerAccess", version: 4000, call: func(c *caller, a *args) error { return c.peer(a.handle(0), false) }},
 }
 
+// Flags of contexts. Source: CUDA driver API, CUctx_flags.
+const (
+	contextScheduling = 7    // how a thread of the host waits: one of four ways
+	contextSyncMemops = 0x80 // copies and fills that block do so until they have ended
+	contextFlags      = 0xff
+)
+
+func (x *context) readFlags() uint32 {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.flags
+}
+
+// setFlags sets what a context can have.
+func (x *context) setFlags(flags uint32) error {
+	if way := flags & contextScheduling; flags&^contextFlags != 0 || bits.OnesCount32(way) > 1 {
+		return refuse(invalidValue, "a context has no flags %#x", flags)
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.flags = flags
+	return nil
+}
+
 // inContext does nothing, but needs a context.
 func inContext(c *caller, _ *args) error {
 	_, err := c.context()
@@ -359,8 +395,20 @@ func (x *context) limit(number int) (uint64, bool) {
 	return value, known
 }
 
-func createContext(flags, ordinal int) func(c *caller, a *args) error {
+// contextParameters is CUctxCreateParams.
+type contextParameters struct {
+	affinities    uint64
+	affinityCount int32
+	graphics      uint64
+}
+
+// createContext returns the function that creates a context, with the places of its arguments. check refuses what else there
+// is among them.
+func createContext(flags, ordinal int, check func(a *args) error) func(c *caller, a *args) error {
 	return func(c *caller, a *args) error {
+		if err := check(a); err != nil {
+			return err
+		}
 		d, err := device(a.int(ordinal))
 		if err == nil {
 			err = a.need(0)
@@ -368,12 +416,23 @@ func createContext(flags, ordinal int) func(c *caller, a *args) error {
 		if err != nil {
 			return err
 		}
-		x := &context{dev: d, flags: a.u32(flags)}
+		x := &context{dev: d}
+		if err := x.setFlags(a.u32(flags)); err != nil {
+			return err
+		}
 		x.handle = newHandle(x)
 		c.stack = append(c.stack, x)
 		put(a, 0, x.handle)
 		return nil
 	}
+}
+
+// noAffinity refuses to bind a context to some of the processors.
+func noAffinity(count int) error {
+	if count == 0 {
+		return nil
+	}
+	return refuse(unsupportedAffinity, "contexts are not bound to processors")
 }
 
 func releasePrimary(c *caller, a *args) error {
@@ -407,7 +466,7 @@ func resetPrimary(c *caller, a *args) error {
 func setPrimaryFlags(_ *caller, a *args) error {
 	d, err := device(a.int(0))
 	if err == nil {
-		primaryOf(d).flags = a.u32(1)
+		err = primaryOf(d).setFlags(a.u32(1))
 	}
 	return err
 }

@@ -1,6 +1,9 @@
 package libcuda
 
 import (
+	"iter"
+	"slices"
+
 	"halstream/hal"
 	"halstream/hal/driver"
 )
@@ -14,27 +17,39 @@ type copyShape struct {
 	layers             uint64
 }
 
-// specs returns the copies of which a shape consists: one, if its layers follow each other. Its sizes fit memory.
-func (k *copyShape) specs() []hal.CopySpec {
-	if k.width == 0 || k.rows == 0 || k.layers == 0 {
-		return nil
+// single returns the one copy of which a shape consists, if its layers follow each other.
+func (k *copyShape) single() (one hal.CopySpec, single bool) {
+	one = hal.CopySpec{Dst: k.dst, DstPitch: k.dstPitch, Src: k.src, SrcPitch: k.srcPitch, Width: k.width, Height: k.rows}
+	if k.layers != 1 && (k.dstRows != k.rows || k.srcRows != k.rows) {
+		return one, false
 	}
-	one := hal.CopySpec{Dst: k.dst, DstPitch: k.dstPitch, Src: k.src, SrcPitch: k.srcPitch, Width: k.width, Height: k.rows}
-	if k.layers == 1 || k.dstRows == k.rows && k.srcRows == k.rows {
-		one.Height = k.rows * k.layers
-		if one.Height == 1 {
-			one.DstPitch, one.SrcPitch = max(one.DstPitch, one.Width), max(one.SrcPitch, one.Width)
+	one.Height = k.rows * k.layers
+	if one.Height == 1 {
+		one.DstPitch, one.SrcPitch = max(one.DstPitch, one.Width), max(one.SrcPitch, one.Width)
+	}
+	return one, true
+}
+
+// specs returns the copies of which a shape consists. Its sizes fit memory.
+func (k *copyShape) specs() iter.Seq[hal.CopySpec] {
+	return func(yield func(hal.CopySpec) bool) {
+		if k.width == 0 || k.rows == 0 || k.layers == 0 {
+			return
 		}
-		return []hal.CopySpec{one}
+		one, single := k.single()
+		if single {
+			yield(one)
+			return
+		}
+		for i := range k.layers {
+			layer := one
+			layer.Dst += i * k.dstPitch * k.dstRows
+			layer.Src += i * k.srcPitch * k.srcRows
+			if !yield(layer) {
+				return
+			}
+		}
 	}
-	var all []hal.CopySpec
-	for i := range k.layers {
-		layer := one
-		layer.Dst += i * k.dstPitch * k.dstRows
-		layer.Src += i * k.srcPitch * k.srcRows
-		all = append(all, layer)
-	}
-	return all
 }
 
 // copyEnd is one end of a copy in the structures of the driver.
@@ -155,6 +170,12 @@ func linear(dst, src, size uint64) *copyShape {
 // copy enqueues a copy; a blocking call waits for it.
 func (c *caller) copy(s *stream, k *copyShape, call hal.CopyCall) error {
 	points, err := c.enqueueCopies(s, k.specs(), call)
+	if err == nil && call == hal.BlockingCopy && s.x.waits(k.dst, k.src) {
+		var all driver.Point
+		if all, err = s.Point(c.t); err == nil {
+			points = append(points, all)
+		}
+	}
 	if len(points) == 0 {
 		return err
 	}
@@ -167,8 +188,8 @@ func (c *caller) copy(s *stream, k *copyShape, call hal.CopyCall) error {
 }
 
 // enqueueCopies enqueues copies one after the other, up to the first that fails, and returns what the caller waits for.
-func (c *caller) enqueueCopies(s *stream, specs []hal.CopySpec, call hal.CopyCall) (points driver.Points, err error) {
-	for _, spec := range specs {
+func (c *caller) enqueueCopies(s *stream, specs iter.Seq[hal.CopySpec], call hal.CopyCall) (points driver.Points, err error) {
+	for spec := range specs {
 		p, err := s.CopyAs(c.t, spec, call)
 		if err != nil {
 			return points, err
@@ -343,7 +364,11 @@ func (c *caller) copyBatch(s *stream, a *args, on, failed int) error {
 	if duringCall && s.Captures() {
 		return refuse(notSupported, "a batch in a capture cannot read its sources during the call; leave that to the stream")
 	}
-	targets, sources, sizes := list[uint64](a, 0, a[3]), list[uint64](a, 1, a[3]), list[uint64](a, 2, a[3])
+	targets, err := elements[uint64](a, 0, 3)
+	if err != nil {
+		return err
+	}
+	sources, sizes := list[uint64](a, 1, a[3]), list[uint64](a, 2, a[3])
 	var specs []hal.CopySpec
 	for i, target := range targets {
 		if sizes[i] == 0 {
@@ -352,9 +377,10 @@ func (c *caller) copyBatch(s *stream, a *args, on, failed int) error {
 			}
 			return refuse(invalidValue, "copy %d of the batch has no bytes", i)
 		}
-		specs = append(specs, linear(target, sources[i], sizes[i]).specs()...)
+		one, _ := linear(target, sources[i], sizes[i]).single()
+		specs = append(specs, one)
 	}
-	points, err := c.enqueueCopies(s, specs, hal.AsyncCopy)
+	points, err := c.enqueueCopies(s, slices.Values(specs), hal.AsyncCopy)
 	if err == nil && duringCall {
 		var all driver.Point
 		if all, err = s.Point(c.t); err == nil {

@@ -78,7 +78,7 @@ func fill(size uint32, rows bool, on int) func(c *caller, a *args) error {
 		if err := k.enqueue(c, s.Stream); err != nil || on >= 0 {
 			return err
 		}
-		if one := allocationAt(start); kind != hal.Pinned && (one == nil || !one.managed) {
+		if one := allocationAt(start); kind != hal.Pinned && (one == nil || !one.managed) && !s.x.waits(k.dst) {
 			return nil // a fill of device memory does not block
 		}
 		p, err := s.Point(c.t)

@@ -41,6 +41,7 @@ type allocation struct {
 	host    bool // host memory of the driver
 	given   bool // host memory of the program, which is registered
 	ofGraph bool // a node of a graph allocates it
+	waits   bool // copies and fills that block do so until they have ended; guarded by the lock of allocations
 	pool    *pool
 	size    uint64
 }
@@ -67,6 +68,39 @@ func allocationAt(address uint64) *allocation {
 	allocations.Lock()
 	defer allocations.Unlock()
 	return allocations.by[address]
+}
+
+// setWaits says whether copies and fills of an allocation that block do so until they have ended.
+func setWaits(address uint64, waits bool) bool {
+	allocations.Lock()
+	defer allocations.Unlock()
+	one := allocations.by[address]
+	if one != nil {
+		one.waits = waits
+	}
+	return one != nil
+}
+
+// waits reports whether a copy or a fill of memory at these addresses that blocks does so until it has ended, as the program
+// has asked for: others, such as copies within a device, may return before.
+func (x *context) waits(addresses ...uint64) bool {
+	if x.readFlags()&contextSyncMemops != 0 {
+		return true
+	}
+	for _, address := range addresses {
+		kind, start, _, err := lookup(address)
+		if err != nil || kind == hal.Pageable {
+			continue
+		}
+		allocations.Lock()
+		one := allocations.by[start]
+		waits := one != nil && one.waits
+		allocations.Unlock()
+		if waits {
+			return true
+		}
+	}
+	return false
 }
 
 // endAllocation ends an allocation that fits, if there is one at an address. What is known of it goes before end gives its
@@ -200,9 +234,16 @@ var memoryFunctions = []function{
 		if err != nil {
 			return err
 		}
+		const known, ioMemory = 0xf, 4 // portable, mapped, of a peripheral device, and only read
 		size, err := sizeOf(a[1])
-		if err == nil && a[0] == 0 {
+		switch {
+		case err != nil:
+		case a[0] == 0:
 			err = a.need(0)
+		case a.u32(2)&^known != 0:
+			err = refuse(invalidValue, "a registration has no flags %#x", a.u32(2))
+		case a.u32(2)&ioMemory != 0:
+			err = refuse(notSupported, "memory of a peripheral device is not registered")
 		}
 		if err != nil {
 			return err
@@ -284,8 +325,8 @@ var memoryFunctions = []function{
 	}},
 	{name: "cuMemPrefetchAsync", version: 8000, twin: ptsz, call: onStream(3, advised)},
 	{name: "cuMemPrefetchAsync_v2", version: 12020, twin: ptsz, call: onStream(4, advised)},
-	{name: "cuMemAdvise", version: 8000, call: func(c *caller, a *args) error { return managedRange(a[0]) }},
-	{name: "cuMemAdvise_v2", version: 12020, call: func(c *caller, a *args) error { return managedRange(a[0]) }},
+	{name: "cuMemAdvise", version: 8000, call: advise},
+	{name: "cuMemAdvise_v2", version: 12020, call: advise},
 	{name: "cuMemRangeGetAttribute", version: 8000, call: unsupported("advice about managed memory is not kept: all of it is the host's")},
 	{name: "cuMemRangeGetAttributes", version: 8000, call: unsupported("advice about managed memory is not kept: all of it is the host's")},
 	{name: "cuPointerGetAttribute", version: 4000, call: func(c *caller, a *args) error {
@@ -309,17 +350,27 @@ var memoryFunctions = []function{
 		if err != nil {
 			return err
 		}
+		places := list[uint64](a, 2, uint64(a.u32(0)))
 		for i, number := range list[int32](a, 1, uint64(a.u32(0))) {
-			if err := p.put(int(number), list[uint64](a, 2, uint64(a.u32(0)))[i]); err != nil {
+			if err := p.put(int(number), places[i]); err != nil {
 				return err
 			}
 		}
 		return nil
 	}},
 	{name: "cuPointerSetAttribute", version: 6000, call: func(c *caller, a *args) error {
-		const syncMemops = 6
-		if a.int(1) != syncMemops {
+		if err := a.need(0); err != nil {
+			return err
+		}
+		if a.int(1) != pointerSyncMemops {
 			return refuse(invalidValue, "attribute %d of a pointer cannot be set", a.int(1))
+		}
+		kind, start, _, err := lookup(a[2])
+		if err != nil {
+			return err
+		}
+		if kind != hal.DeviceMemory || !setWaits(start, *in[uint32](a, 0) != 0) {
+			return refuse(invalidValue, "%#x is in no memory of a device", a[2])
 		}
 		return nil
 	}},
@@ -406,6 +457,17 @@ func managedRange(address uint64) error {
 	return nil
 }
 
+// lastAdvice is the number of the last advice about memory. Source: CUDA driver API, CUmem_advise.
+const lastAdvice = 6
+
+// advise takes a hint about managed memory, which changes nothing.
+func advise(_ *caller, a *args) error {
+	if advice := a.int(2); advice < 1 || advice > lastAdvice {
+		return refuse(invalidValue, "there is no advice %d about memory", advice)
+	}
+	return managedRange(a[0])
+}
+
 // advised enqueues a hint about managed memory, which changes nothing: all memory is the host's.
 func advised(c *caller, s *stream, a *args) error {
 	if err := managedRange(a[0]); err != nil {
@@ -437,6 +499,9 @@ func pointerOf(address uint64) (*pointer, error) {
 	}
 	return p, nil
 }
+
+// pointerSyncMemops is CU_POINTER_ATTRIBUTE_SYNC_MEMOPS.
+const pointerSyncMemops = 6
 
 // Kinds of memory as the driver numbers them.
 const (
@@ -473,8 +538,10 @@ func (p *pointer) put(number int, where uint64) error {
 		*pointerAt[uint64](where) = pointer(known)
 	case 4: // HOST_POINTER
 		*pointerAt[uint64](where) = pointer(onHost || !known)
-	case 6: // SYNC_MEMOPS
-		*pointerAt[uint32](where) = 0
+	case pointerSyncMemops:
+		allocations.Lock()
+		*pointerAt[uint32](where) = uint32(truth(p.one.waits))
+		allocations.Unlock()
 	case 7: // BUFFER_ID
 		*pointerAt[uint64](where) = p.one.number
 	case 8: // IS_MANAGED

@@ -203,13 +203,16 @@ func (c *caller) copyNode(x *context, p *copy3D) (*operation, error) {
 	if err != nil {
 		return nil, err
 	}
-	specs := shape.specs()
-	if len(specs) != 1 {
-		return nil, refuse(notSupported, "a node copies rows that follow each other, not %d layers; add a node for each", len(specs))
+	spec, single := shape.single()
+	switch {
+	case shape.width == 0 || shape.rows == 0 || shape.layers == 0:
+		return nil, refuse(invalidValue, "a node copies one byte or more")
+	case !single:
+		return nil, refuse(notSupported, "a node copies rows that follow each other, not %d layers; add a node for each", shape.layers)
 	}
 	known := *p
 	return &operation{x.dev, func(s *hal.Stream) error {
-		_, err := s.CopyAs(c.t, specs[0], hal.AsyncCopy)
+		_, err := s.CopyAs(c.t, spec, hal.AsyncCopy)
 		return err
 	}, node{copies: &known}}, nil
 }
