@@ -59,9 +59,9 @@ var captureFunctions = []function{
 		}
 		return err
 	})},
-	{name: "cuStreamGetCaptureInfo", version: 10010, twin: ptsz, call: captureInfo(nowhere, nowhere)},
-	{name: "cuStreamGetCaptureInfo_v2", version: 11030, twin: ptsz, call: captureInfo(4, 5)},
-	{name: "cuStreamGetCaptureInfo_v3", version: 12030, twin: ptsz, call: captureInfo(4, 6)},
+	{name: "cuStreamGetCaptureInfo", version: 10010, twin: ptsz, call: captureInfo(nowhere)},
+	{name: "cuStreamGetCaptureInfo_v2", version: 11030, twin: ptsz, call: captureInfo(5)},
+	{name: "cuStreamGetCaptureInfo_v3", version: 12030, twin: ptsz, call: captureInfo(6)},
 	{name: "cuStreamUpdateCaptureDependencies", version: 11030, twin: ptsz, call: unsupported(noUpdate)},
 	{name: "cuStreamUpdateCaptureDependencies_v2", version: 12030, twin: ptsz, call: unsupported(noUpdate)},
 	{name: "cuThreadExchangeStreamCaptureMode", version: 10010, call: func(c *caller, a *args) error {
@@ -113,9 +113,9 @@ func removeCapture(capture uint64) *graph {
 	return g
 }
 
-// captureInfo returns a function that tells of a capture: its state, its number and its graph. The nodes of a capture that
-// has not ended have no handles.
-func captureInfo(dependencies, count int) func(c *caller, a *args) error {
+// captureInfo returns a function that tells of a capture: its state, its number and its graph, and where count is a place, its
+// nodes and what there is to know of their edges. The nodes of a capture that has not ended have no handles.
+func captureInfo(count int) func(c *caller, a *args) error {
 	return onStream(0, func(c *caller, s *stream, a *args) error {
 		state, err := s.IsCapturing(c.t)
 		if err == nil {
@@ -131,8 +131,9 @@ func captureInfo(dependencies, count int) func(c *caller, a *args) error {
 			if capture := s.CaptureID(); a[3] != 0 && state == hal.Capturing && capture != 0 {
 				put(a, 3, graphOfCapture(capture, s.x).handle)
 			}
-			put(a, dependencies, uintptr(0))
-			put(a, count, uint64(0))
+			for i := 4; i <= count; i++ {
+				put(a, i, uintptr(0))
+			}
 		}
 		return nil
 	})

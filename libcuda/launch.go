@@ -31,19 +31,15 @@ func (l *launch) arguments(params, extra uint64) error {
 	places := l.k.f.Places()
 	var from func(i int) (address uint64, err error)
 	switch {
+	case params != 0 && extra != 0:
+		return refuse(invalidValue, "the arguments of %s are given in two forms", l.k.name)
 	case len(sizes) == 0:
 	case params != 0:
 		from = func(i int) (uint64, error) { return *pointerAt[uint64](params + 8*uint64(i)), nil }
 	case extra != 0:
-		var packed, size uint64
-		for at := extra; *pointerAt[uint64](at) != 0; at += 16 {
-			value := *pointerAt[uint64](at + 8)
-			switch *pointerAt[uint64](at) {
-			case packedPointer:
-				packed = value
-			case packedSize:
-				size = *pointerAt[uint64](value)
-			}
+		packed, size, err := packedArguments(extra)
+		if err != nil {
+			return err
 		}
 		from = func(i int) (uint64, error) {
 			if uint64(places[i]+sizes[i]) > size {
@@ -71,6 +67,27 @@ func (l *launch) arguments(params, extra uint64) error {
 		}
 	}
 	return nil
+}
+
+// packedArguments returns the place of all arguments of a launch and their size, which a list of pairs says.
+func packedArguments(list uint64) (place, size uint64, err error) {
+	for at := list; *pointerAt[uint64](at) != 0; at += 16 {
+		value := *pointerAt[uint64](at + 8)
+		switch mark := *pointerAt[uint64](at); {
+		case value == 0:
+			return 0, 0, refuse(invalidValue, "a launch has its arguments or their size at NULL")
+		case mark == packedPointer:
+			place = value
+		case mark == packedSize:
+			size = *pointerAt[uint64](value)
+		default:
+			return 0, 0, refuse(invalidValue, "there is no mark %#x in the list of a launch", mark)
+		}
+	}
+	if place == 0 {
+		return 0, 0, refuse(invalidValue, "a launch does not say where its arguments are")
+	}
+	return place, size, nil
 }
 
 // accesses notes the memory to which an argument has addresses.
@@ -108,8 +125,12 @@ func (l *launch) check() error {
 		return err
 	}
 	b, g := l.spec.Block, l.spec.Grid
-	threads, blocks := int(b[0])*int(b[1])*int(b[2]), int(g[0])*int(g[1])*int(g[2])
-	if most := l.k.residents(threads, uint64(l.spec.Shared)) * processors; blocks > most {
+	threads, threadsFit := product(uint64(b[0]), uint64(b[1]), uint64(b[2]))
+	blocks, blocksFit := product(uint64(g[0]), uint64(g[1]), uint64(g[2]))
+	if !threadsFit || !blocksFit || threads > uint64(l.k.f.Threads()) {
+		return nil // which package hal refuses for any launch
+	}
+	if most := l.k.residents(int(threads), uint64(l.spec.Shared)) * processors; blocks > uint64(most) {
 		return refuse(cooperativeTooLarge, "%d blocks of %s cannot be there at once; %d can", blocks, l.k.name, most)
 	}
 	return nil

@@ -6,6 +6,7 @@ import "C"
 import (
 	"regexp"
 	"strings"
+	"sync"
 	"unsafe"
 )
 
@@ -13,8 +14,10 @@ import (
 type linker struct {
 	handle  uintptr
 	options jitOptions
-	texts   []string
-	result  *C.char
+
+	mu     sync.Mutex
+	texts  []string
+	result *C.char
 }
 
 func linkerOf(handle uintptr) (*linker, error) { return find[*linker](handle, invalidHandle, "linker") }
@@ -26,6 +29,8 @@ func onLinker(f func(l *linker, a *args) error) func(c *caller, a *args) error {
 		if err != nil {
 			return err
 		}
+		l.mu.Lock()
+		defer l.mu.Unlock()
 		return f(l, a)
 	}
 }
@@ -79,6 +84,7 @@ var linkFunctions = []function{
 	})},
 	{name: "cuLinkDestroy", version: 5050, call: onLinker(func(l *linker, a *args) error {
 		C.free(unsafe.Pointer(l.result))
+		l.result = nil
 		removeHandle(l.handle)
 		return nil
 	})},

@@ -265,18 +265,13 @@ var moduleFunctions = []function{
 	{name: "cuModuleGetFunctionCount", version: 12040, call: onModule(1, func(_ *caller, m *module, a *args) error {
 		names, err := kernelNames(m.text)
 		put(a, 0, uint32(len(names)))
+		if err == nil {
+			err = a.need(0)
+		}
 		return err
 	})},
 	{name: "cuModuleEnumerateFunctions", version: 12040, call: onModule(2, func(_ *caller, m *module, a *args) error {
-		names, err := kernelNames(m.text)
-		for i := range list[uintptr](a, 0, min(uint64(a.u32(1)), uint64(len(names)))) {
-			k, err := m.kernel(names[i])
-			if err != nil {
-				return err
-			}
-			list[uintptr](a, 0, uint64(a.u32(1)))[i] = k.handle
-		}
-		return err
+		return storeKernels(a, m.text, m.kernel)
 	})},
 	{name: "cuModuleGetGlobal_v2", version: 3020, call: onModule(2, func(c *caller, m *module, a *args) error {
 		return m.global(c, a, 3)
@@ -315,15 +310,7 @@ var moduleFunctions = []function{
 		return err
 	})},
 	{name: "cuLibraryEnumerateKernels", version: 12040, call: onLibrary(2, func(_ *caller, l *library, a *args) error {
-		names, err := kernelNames(l.text)
-		for i := range list[uintptr](a, 0, min(uint64(a.u32(1)), uint64(len(names)))) {
-			k, err := l.kernel(names[i])
-			if err != nil {
-				return err
-			}
-			list[uintptr](a, 0, uint64(a.u32(1)))[i] = k.handle
-		}
-		return err
+		return storeKernels(a, l.text, l.kernel)
 	})},
 	{name: "cuLibraryGetModule", version: 12000, call: onLibrary(1, func(c *caller, l *library, a *args) error {
 		x, err := c.context()
@@ -353,6 +340,26 @@ var moduleFunctions = []function{
 	{name: "cuLibraryGetUnifiedFunction", version: 12000, call: func(c *caller, a *args) error {
 		return refuse(notFound, "functions have no address that all devices share")
 	}},
+}
+
+// storeKernels stores the handles of the kernels of a program in an array, as many as there is room for.
+func storeKernels(a *args, text string, kernel func(name string) (*kernel, error)) error {
+	names, err := kernelNames(text)
+	if err == nil {
+		err = a.need(0)
+	}
+	if err != nil {
+		return err
+	}
+	into := list[uintptr](a, 0, uint64(a.u32(1)))
+	for i := range min(len(into), len(names)) {
+		k, err := kernel(names[i])
+		if err != nil {
+			return err
+		}
+		into[i] = k.handle
+	}
+	return nil
 }
 
 // global gives the memory of a variable, whose name is an argument.

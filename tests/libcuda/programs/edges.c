@@ -68,6 +68,28 @@ CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec, CUgraphNode, const void *, 
 CUresult cuGraphNodeGetContainingGraph(CUgraphNode, CUgraph *), cuGraphNodeGetLocalId(CUgraphNode, uint32_t *);
 CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode, CUgraph *), cuGraphExecChildGraphNodeSetParams(CUgraphExec, CUgraphNode, CUgraph);
 
+typedef struct operation {
+    int kind;
+    unsigned barrier;
+    uint64_t address, value;
+    unsigned flags;
+    uint64_t alias, padding;
+} operation;
+CUresult cuStreamBatchMemOp_v2(CUstream, unsigned, operation *, unsigned), cuEventRecordWithFlags(CUevent, CUstream, unsigned);
+CUresult cuLaunchHostFunc_v2(CUstream, CUhostFn, void *, unsigned), cuDevicePrimaryCtxSetFlags_v2(CUdevice, unsigned);
+CUresult cuCtxCreate_v3(CUcontext *, void *, int, unsigned, CUdevice), cuCtxCreate_v4(CUcontext *, void *, unsigned, CUdevice);
+CUresult cuMemAdvise(CUdeviceptr, size_t, int, CUdevice);
+
+CUresult cuMemPoolCreate(void **, const void *), cuMemPoolDestroy(void *), cuMemAllocFromPoolAsync(CUdeviceptr *, size_t, void *, CUstream);
+CUresult cuMemPoolGetAttribute(void *, int, void *), cuMemPoolSetAttribute(void *, int, void *);
+CUresult cuMemPoolSetAccess(void *, const void *, size_t), cuMemPoolGetAccess(int *, void *, void *);
+CUresult cuDeviceGetDefaultMemPool(void **, CUdevice), cuDeviceGetMemPool(void **, CUdevice), cuMemSetMemPool(void *, int, void *);
+CUresult cuDeviceSetGraphMemAttribute(CUdevice, int, void *);
+
+CUresult cuPointerSetAttribute(const void *, int, CUdeviceptr);
+
+CUresult cuLaunchCooperativeKernel(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void **);
+
 /* Each thread gives back what it was given, whose address another one gets at once. */
 static void *frees(void *context)
 {
@@ -519,6 +541,248 @@ static void nodes(void)
     FAILS(1, cuGraphNodeGetLocalId(found, &number));
 }
 
+static void nothing(void *unused) { (void)unused; }
+static void called(CUstream s, CUresult code, void *unused) { (void)s, (void)code, (void)unused; }
+
+/* Flags that a function does not have. */
+static void flags(void)
+{
+    CUstream s;
+    CUevent e;
+    CUdeviceptr p;
+    CUcontext context;
+    static char mine[4096];
+    operation all[3] = {{.kind = 3, .flags = 77}, {.kind = 6, .barrier = 1, .flags = 77}, {.kind = 5}};
+    operation many[256];
+    struct {
+        void *affinities;
+        int count;
+        void *graphics;
+    } parameters = {NULL, 0, NULL};
+    uint64_t back;
+    OK(cuStreamCreate(&s, 1));
+    OK(cuEventCreate(&e, 2));
+    OK(cuMemAlloc_v2(&p, 8));
+    OK(cuMemsetD32_v2(p, 0, 2));
+    OK(cuCtxSynchronize());
+    OK(cuStreamWriteValue32_v2(s, p, 5, 1));
+    FAILS(1, cuStreamWriteValue32_v2(s, p, 5, 2));
+    FAILS(1, cuStreamWriteValue64_v2(s, p, 5, 1u << 30));
+    OK(cuStreamWaitValue32_v2(s, p, 5, 1u << 30));
+    FAILS(1, cuStreamWaitValue32_v2(s, p, 5, 4));
+    FAILS(1, cuStreamWaitValue64_v2(s, p, 5, 1u << 31));
+    all[2].address = p, all[2].value = 9;
+    OK(cuStreamBatchMemOp_v2(s, 3, all, 0));
+    OK(cuStreamSynchronize(s));
+    OK(cuMemcpyDtoH_v2(&back, p, 8));
+    IS(back == 9);
+    all[0].barrier = 1;
+    FAILS(1, cuStreamBatchMemOp_v2(s, 1, all, 0));
+    all[0].kind = 8;
+    FAILS(801, cuStreamBatchMemOp_v2(s, 1, all, 0));
+    all[0].kind = -1;
+    FAILS(1, cuStreamBatchMemOp_v2(s, 1, all, 0));
+    memset(many, 0, sizeof many);
+    FAILS(1, cuStreamBatchMemOp_v2(s, 256, many, 0));
+    FAILS(1, cuStreamBatchMemOp_v2(s, UINT32_MAX, NULL, 0));
+    FAILS(1, cuEventRecordWithFlags(e, s, 2));
+    FAILS(1, cuStreamWaitEvent(s, e, 2));
+    FAILS(1, cuStreamAddCallback(s, called, NULL, 1));
+    OK(cuLaunchHostFunc_v2(s, nothing, NULL, 1));
+    FAILS(1, cuLaunchHostFunc_v2(s, nothing, NULL, 2));
+    FAILS(1, cuMemHostRegister_v2(mine, sizeof mine, 16));
+    FAILS(801, cuMemHostRegister_v2(mine, sizeof mine, 4));
+    FAILS(1, cuCtxCreate_v2(&context, 3, 0));
+    FAILS(1, cuCtxCreate_v2(&context, 0x100, 0));
+    FAILS(1, cuDevicePrimaryCtxSetFlags_v2(0, 5));
+    OK(cuCtxCreate_v4(&context, &parameters, 0x14, 0));
+    OK(cuCtxDestroy_v2(context));
+    parameters.count = 1;
+    FAILS(224, cuCtxCreate_v4(&context, &parameters, 0, 0));
+    parameters.graphics = mine;
+    FAILS(801, cuCtxCreate_v4(&context, &parameters, 0, 0));
+    FAILS(224, cuCtxCreate_v3(&context, &parameters, 1, 0, 0));
+    OK(cuMemAllocManaged(&p, 4096, 1));
+    OK(cuMemAdvise(p, 4096, 1, 0));
+    FAILS(1, cuMemAdvise(p, 4096, 0, 0));
+    FAILS(1, cuMemAdvise(p, 4096, 77, 0));
+}
+
+/* A pool counts what it has, may have a limit, and knows which device may access it. */
+static void pools(void)
+{
+    enum { USED = 7, USED_HIGH = 8, RESERVED_HIGH = 6 };
+    struct {
+        int type, handles, place, id;
+        void *security;
+        size_t most;
+        char reserved[56];
+    } properties = {.type = 1, .place = 1, .most = 4096};
+    struct {
+        int place, id, flags;
+    } access = {1, 1, 3};
+    CUstream s, far;
+    CUdevice one;
+    CUcontext other, first;
+    CUdeviceptr p, q;
+    void *pool, *current;
+    uint64_t value = 0;
+    int got;
+    OK(cuStreamCreate(&s, 1));
+    OK(cuMemPoolCreate(&pool, &properties));
+    FAILS(2, cuMemAllocFromPoolAsync(&p, 5000, pool, s));
+    OK(cuMemAllocFromPoolAsync(&p, 4000, pool, s));
+    FAILS(2, cuMemAllocFromPoolAsync(&q, 100, pool, s));
+    OK(cuMemFreeAsync(p, s));
+    OK(cuMemAllocFromPoolAsync(&q, 100, pool, s));
+    OK(cuMemPoolGetAttribute(pool, USED, &value));
+    IS(value == 100);
+    OK(cuMemPoolGetAttribute(pool, RESERVED_HIGH, &value));
+    IS(value == 4000);
+    value = 1;
+    FAILS(1, cuMemPoolSetAttribute(pool, RESERVED_HIGH, &value));
+    value = 0;
+    OK(cuMemPoolSetAttribute(pool, RESERVED_HIGH, &value));
+    OK(cuMemPoolGetAttribute(pool, RESERVED_HIGH, &value));
+    IS(value == 100);
+    OK(cuMemPoolGetAttribute(pool, USED_HIGH, &value));
+    IS(value == 4000);
+    value = 0;
+    OK(cuMemPoolSetAttribute(pool, USED_HIGH, &value));
+    OK(cuMemPoolGetAttribute(pool, USED_HIGH, &value));
+    IS(value == 100);
+    OK(cuDeviceGetDefaultMemPool(&current, 0));
+    value = 0;
+    OK(cuMemPoolSetAttribute(current, USED_HIGH, &value)); /* nothing was allocated from it */
+    OK(cuMemPoolGetAttribute(current, USED_HIGH, &value));
+    IS(value == 0);
+
+    OK(cuMemPoolGetAccess(&got, pool, &access));
+    IS(got == 0);
+    OK(cuMemPoolSetAccess(pool, &access, 1));
+    OK(cuMemPoolGetAccess(&got, pool, &access));
+    IS(got == 3);
+    access.flags = 1;
+    FAILS(1, cuMemPoolSetAccess(pool, &access, 1));
+    access.flags = 0, access.id = 0;
+    FAILS(1, cuMemPoolSetAccess(pool, &access, 1));
+    FAILS(1, cuMemPoolSetAccess(pool, NULL, 1));
+    FAILS(1, cuMemPoolSetAccess(pool, &access, SIZE_MAX));
+    FAILS(1, cuMemPoolGetAccess(&got, pool, NULL));
+    access.id = 77;
+    FAILS(101, cuMemPoolGetAccess(&got, pool, &access));
+
+    OK(cuMemSetMemPool(&properties.place, 1, pool));
+    OK(cuDeviceGetMemPool(&current, 0));
+    IS(current == pool);
+    OK(cuCtxGetCurrent(&first));
+    OK(cuDeviceGet(&one, 1));
+    OK(cuDevicePrimaryCtxRetain(&other, one));
+    OK(cuCtxSetCurrent(other));
+    OK(cuStreamCreate(&far, 1));
+    FAILS(801, cuMemAllocFromPoolAsync(&p, 100, pool, far));
+    FAILS(1, cuDeviceSetGraphMemAttribute(0, 0, &value));
+    FAILS(1, cuDeviceSetGraphMemAttribute(0, 1, NULL));
+    OK(cuDeviceSetGraphMemAttribute(0, 1, &value));
+    OK(cuMemFreeAsync(q, s));
+    OK(cuMemPoolDestroy(pool));
+}
+
+/* Fills of device memory block where the memory or the context says so. */
+static void waits(void)
+{
+    CUstream blocking;
+    CUdeviceptr p, q;
+    CUcontext all;
+    unsigned yes = 1, back = 0;
+    OK(cuStreamCreate(&blocking, 0));
+    OK(cuMemAlloc_v2(&p, 1024));
+    OK(cuMemAlloc_v2(&q, 1024));
+    FAILS(1, cuPointerSetAttribute(NULL, 6, p));
+    FAILS(1, cuPointerSetAttribute(&yes, 6, (CUdeviceptr)(uintptr_t)&yes));
+    FAILS(1, cuPointerSetAttribute(&yes, 7, p));
+    OK(cuMemsetD32_v2(p, 0, 2));
+    OK(cuCtxSynchronize());
+    OK(cuStreamWaitValue64_v2(blocking, p, 5, 1));
+    OK(cuMemsetD8_v2(q, 1, 512));
+    OK(cuPointerSetAttribute(&yes, 6, q + 8));
+    OK(cuPointerGetAttribute(&back, 6, q));
+    IS(back == 1);
+    FAILS(702, cuMemsetD8_v2(q, 1, 512));
+    yes = 0;
+    OK(cuPointerSetAttribute(&yes, 6, q));
+    OK(cuMemsetD8_v2(q, 1, 512));
+    OK(cuCtxCreate_v2(&all, 0x80, 0));
+    FAILS(702, cuMemsetD8_v2(q, 1, 512));
+}
+
+/* Arguments of launches in the packed form, errors by their numbers, and sizes and counts that are too large. */
+static void numbers(void)
+{
+    CUfunction f = kernel("add");
+    CUdeviceptr p;
+    struct {
+        CUdeviceptr p;
+        uint32_t n, more;
+    } packed = {0, 1, 2};
+    size_t size = sizeof packed;
+    void *list[] = {(void *)1, &packed, (void *)2, &size, NULL}, *values[] = {&p, &packed.n, &packed.more};
+    const char *text;
+    char host[16];
+    uint32_t back;
+    struct {
+        size_t from[4];
+        int skind;
+        const void *shost;
+        CUdeviceptr sdevice;
+        void *sarray, *scontext;
+        size_t spitch, sheight, to[4];
+        int dkind;
+        void *dhost;
+        CUdeviceptr ddevice;
+        void *darray, *dcontext;
+        size_t dpitch, dheight, width, height, depth;
+    } box = {.skind = 2, .dkind = 2, .width = 1, .height = 1, .depth = (size_t)1 << 40, .spitch = 1, .sheight = 2,
+             .dpitch = 1, .dheight = 2};
+    OK(cuMemAlloc_v2(&p, 1024));
+    OK(cuMemsetD32_v2(p, 40, 4));
+    packed.p = p;
+    OK(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, list));
+    OK(cuMemcpyDtoH_v2(&back, p, 4));
+    IS(back == 42);
+    FAILS(1, cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, values, list));
+    size--;
+    FAILS(1, cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, list));
+    size++;
+    list[1] = NULL;
+    FAILS(1, cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, list));
+    list[1] = &packed, list[3] = NULL;
+    FAILS(1, cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, list));
+    list[2] = (void *)7, list[3] = &size;
+    FAILS(1, cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, list));
+    list[0] = NULL;
+    FAILS(1, cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, list));
+    FAILS(1, cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
+    FAILS(1, cuLaunchKernel(f, UINT32_MAX, UINT32_MAX, UINT32_MAX, 1, 1, 1, 0, NULL, values, NULL));
+    FAILS(1, cuLaunchCooperativeKernel(f, 1, 1, 1, UINT32_MAX, UINT32_MAX, UINT32_MAX, 0, NULL, values));
+    FAILS(1, cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, UINT32_MAX, NULL, values, NULL));
+    FAILS(1, cuMemcpyHtoD_v2(p, host, SIZE_MAX));
+    FAILS(1, cuMemcpyDtoH_v2(host, p, SIZE_MAX));
+    FAILS(1, cuMemsetD32_v2(p, 1, SIZE_MAX));
+    FAILS(1, cuMemcpyHtoD_v2(p, NULL, 16));
+    box.sdevice = box.ddevice = p;
+    FAILS(1, cuMemcpy3D_v2(&box)); /* many layers, of which the first are in the memory */
+    FAILS(1, cuMemcpyBatchAsync_v2(&p, &p, &size, SIZE_MAX, NULL, NULL, 0, (CUstream)2));
+    FAILS(1, cuOccupancyMaxActiveBlocksPerMultiprocessor((int *)&back, f, -1, 0));
+    FAILS(1, cuDeviceGetName(host, -1, 0));
+    FAILS(101, cuDeviceGetName(host, 16, -1));
+    FAILS(1, cuDeviceGetAttribute((int *)&back, -1, 0));
+    OK(cuGetErrorName(805, &text));
+    IS(strcmp(text, "CUDA_ERROR_MPS_CONNECTION_FAILED") == 0);
+    FAILS(1, cuGetErrorName(-1, &text));
+    IS(text == NULL);
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
@@ -528,7 +792,11 @@ int main(int argc, char **argv)
                  {"libraries", libraries}, {"objects", objects}, {"stuck", stuck},
                  {"arguments", arguments},
                  {"attributes", attributes},
-                 {"nodes", nodes}};
+                 {"nodes", nodes},
+                 {"flags", flags},
+                 {"pools", pools},
+                 {"waits", waits},
+                 {"numbers", numbers}};
     for (size_t i = 0; i < sizeof edges / sizeof *edges; i++)
         if (argc == 2 && strcmp(argv[1], edges[i].name) == 0) {
             begin();
