@@ -99,8 +99,8 @@
 // libcuda.so.1 over the host device, for programs of CUDA.
 //
 //   - U1: The functions of the driver keep the rules of streams, events, memory, kernels and graphs above, and return the
-//     codes that CUDA documents. What is not built returns 801 (CUDA_ERROR_NOT_SUPPORTED), and says why on stderr, once.
-//     A function of a stream may not call the driver: 800.
+//     codes that CUDA documents. What is not built returns 801 (CUDA_ERROR_NOT_SUPPORTED), and each function says why on
+//     stderr, once. A function of a stream may not call the driver: 800.
 //   - U2: A program finds each function by the version of CUDA that it was written for, and the twins for per-thread
 //     default streams; structures have the layout of that version.
 //   - U3: A program for the device is PTX: text, in a fat binary also where LZ4 has compressed it, or what the driver's

@@ -80,7 +80,6 @@ type caller struct {
 	stack     []*context // current contexts, the last one on top
 	perThread bool       // the call in progress is one for which stream 0 is the thread's default stream
 	waiting   *waiting
-	hints     map[*context]*hints // of the thread's default streams
 }
 
 // callers are the threads by their numbers.

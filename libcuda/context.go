@@ -15,6 +15,8 @@ type context struct {
 	primary bool
 	flags   uint32
 	hints   hints // of the legacy default stream
+	// threadHints are those of the default streams of threads, by their callers.
+	threadHints sync.Map
 
 	mu     sync.Mutex
 	uses   int // of a primary context

@@ -37,9 +37,12 @@ func onLinker(f func(l *linker, a *args) error) func(c *caller, a *args) error {
 
 // Kinds of input. Source: CUDA driver API, CUjitInputType.
 const (
-	inputObject  = 3
-	inputLibrary = 4
-	inputNVVM    = 5
+	inputCubin     = 0
+	inputPTX       = 1
+	inputFatBinary = 2
+	inputObject    = 3
+	inputLibrary   = 4
+	inputNVVM      = 5
 )
 
 var linkFunctions = []function{
@@ -93,10 +96,13 @@ var linkFunctions = []function{
 // add adds a program, which is of a kind.
 func (l *linker) add(kind int, program func() (string, error)) error {
 	switch kind {
+	case inputCubin, inputPTX, inputFatBinary:
 	case inputObject, inputLibrary:
 		return l.options.finishCompile(refuse(noBinary, "object files and libraries are machine code; link PTX"))
 	case inputNVVM:
 		return l.options.finishCompile(refuse(notSupported, "NVVM IR is not compiled here; give PTX"))
+	default:
+		return l.options.finishCompile(refuse(invalidValue, "there is no kind %d of input", kind))
 	}
 	text, err := program()
 	if err == nil {

@@ -251,7 +251,7 @@ func (c *caller) waitNode(handle uintptr) (*operation, error) {
 
 // allocNode is a node that allocates; its address is known, and given to the program, once it was added.
 func (c *caller) allocNode(p *allocParameters) (*operation, error) {
-	d, err := device(int(p.properties.at.id))
+	d, err := p.properties.at.device()
 	if err != nil {
 		return nil, err
 	}
@@ -266,6 +266,7 @@ func (c *caller) allocNode(p *allocParameters) (*operation, error) {
 		if err == nil {
 			p.address = b.Start
 			*known = *p
+			known.access, known.count = 0, 0 // an array of the program
 			noteAllocation(b.Start, allocation{x: x, ofGraph: true, size: p.size, pool: &pool{dev: d}})
 		}
 		return err

@@ -17,7 +17,7 @@ type stream struct {
 	handle   uintptr
 	flags    uint32
 	priority int
-	hints    *hints
+	hints    hints // of one that is no default stream
 }
 
 // Core returns the stream itself, for bindings that are given its handle.
@@ -46,16 +46,22 @@ func (c *caller) stream(handle uintptr) (*stream, error) {
 		return nil, err
 	}
 	if handle == legacyStream {
-		return &stream{Stream: x.dev.DefaultStream(), x: x, handle: handle, hints: &x.hints}, nil
-	}
-	if c.hints[x] == nil {
-		if c.hints == nil {
-			c.hints = map[*context]*hints{}
-		}
-		c.hints[x] = &hints{}
+		return &stream{Stream: x.dev.DefaultStream(), x: x, handle: handle}, nil
 	}
 	own, err := x.dev.PerThreadStream(c.t)
-	return &stream{Stream: own, x: x, handle: handle, hints: c.hints[x]}, err
+	return &stream{Stream: own, x: x, handle: handle}, err
+}
+
+// hintsOf returns the hints of a stream. Those of default streams are the context's, as a stream here is for one call then.
+func (c *caller) hintsOf(s *stream) *hints {
+	switch s.handle {
+	case legacyStream:
+		return &s.x.hints
+	case perThreadStream:
+		own, _ := s.x.threadHints.LoadOrStore(c, &hints{})
+		return own.(*hints)
+	}
+	return &s.hints
 }
 
 // ownOrOther returns the stream of a handle: one that the driver has made, or one of another binding of the process, which
@@ -151,16 +157,16 @@ var streamFunctions = []function{
 		if err != nil {
 			return err
 		}
-		to.hints.copyFrom(from.hints) // the priority is that with which a stream was created
+		c.hintsOf(to).copyFrom(c.hintsOf(from)) // the priority is that with which a stream was created
 		return nil
 	}},
-	{name: "cuStreamGetAttribute", version: 11000, twin: ptsz, call: onStream(0, func(_ *caller, s *stream, a *args) error {
+	{name: "cuStreamGetAttribute", version: 11000, twin: ptsz, call: onStream(0, func(c *caller, s *stream, a *args) error {
 		if err := a.need(2); err != nil {
 			return err
 		}
 		switch number := a.int(1); {
 		case streamHints[number]:
-			put(a, 2, s.hints.get(number))
+			put(a, 2, c.hintsOf(s).get(number))
 		case number == attributePriority:
 			put(a, 2, hint{})
 			put(a, 2, int32(s.priority))
@@ -169,13 +175,13 @@ var streamFunctions = []function{
 		}
 		return nil
 	})},
-	{name: "cuStreamSetAttribute", version: 11000, twin: ptsz, call: onStream(0, func(_ *caller, s *stream, a *args) error {
+	{name: "cuStreamSetAttribute", version: 11000, twin: ptsz, call: onStream(0, func(c *caller, s *stream, a *args) error {
 		if err := a.need(2); err != nil {
 			return err
 		}
 		switch number := a.int(1); {
 		case streamHints[number]:
-			s.hints.set(number, *in[hint](a, 2))
+			c.hintsOf(s).set(number, *in[hint](a, 2))
 		case number == attributePriority:
 			if wanted := *in[int32](a, 2); int(wanted) != s.priority {
 				return refuse(notSupported, "a stream keeps its priority %d; create one with priority %d", s.priority, wanted)
@@ -215,7 +221,7 @@ func (c *caller) createStream(a *args, flags uint32, priority int) error {
 	if err != nil {
 		return err
 	}
-	s := &stream{Stream: made, x: x, flags: flags, priority: priority, hints: &hints{}}
+	s := &stream{Stream: made, x: x, flags: flags, priority: priority}
 	s.handle = newHandle(s)
 	put(a, 0, s.handle)
 	return nil

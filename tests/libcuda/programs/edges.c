@@ -140,6 +140,8 @@ static void resets(void)
     OK(cuMemAlloc_v2(&p, 1000));
     OK(cuDevicePrimaryCtxReset_v2(0));
     FAILS(1, cuMemFree_v2(p));
+    a.place = 2; /* the host */
+    FAILS(801, cuGraphAddMemAllocNode(&node, graph, NULL, 0, &a));
     OK(cuGraphDestroy(graph));
 }
 
@@ -260,6 +262,7 @@ static void libraries(void)
     OK(cuLinkCreate_v2(2, options, values, &linker));
     FAILS(209, cuLinkAddData_v2(linker, 3, "\177ELF", 4, "object", 0, NULL, NULL));
     IS(strstr(text, "machine code") != NULL);
+    FAILS(1, cuLinkAddData_v2(linker, 77, (void *)kernels, sizeof kernels, "kernels", 0, NULL, NULL));
     OK(cuLinkAddData_v2(linker, 1, (void *)kernels, sizeof kernels, "kernels", 0, NULL, NULL));
     IS(text[0] == 0);
     values[1] = NULL; /* the options are the program's again, whose arrays the linker does not look into */
@@ -440,7 +443,10 @@ static void attributes(void)
     OK(cuStreamSetAttribute(NULL, 3, &a.value));
     OK(cuStreamGetAttribute(NULL, 3, &back.value));
     IS(back.value.number == 3);
-    OK(cuStreamCopyAttributes(s, NULL));
+    OK(cuStreamCopyAttributes((CUstream)2, NULL));
+    OK(cuStreamGetAttribute((CUstream)2, 3, &back.value));
+    IS(back.value.number == 3);
+    OK(cuStreamCopyAttributes(s, (CUstream)2));
     OK(cuStreamGetAttribute(s, 3, &back.value));
     IS(back.value.number == 3);
 
