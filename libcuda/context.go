@@ -92,13 +92,16 @@ type owned interface {
 	end(c *caller) error
 }
 
-// finish waits for the work of a context's device, ends what belongs to the context, and calls then.
-func (x *context) finish(c *caller, then func()) error {
+// finish waits for the work of a context's device, ends what belongs to the context unless it is in use again, and calls then.
+func (x *context) finish(c *caller, unused func() bool, then func()) error {
 	var work driver.Point
 	if x.dev.Lost() == nil {
 		work = x.dev.EnqueuedPoint()
 	}
 	return c.wait(x.dev.Runtime(), work, func() error {
+		if !unused() {
+			return nil
+		}
 		err := x.end(c)
 		if err == nil {
 			then()
@@ -106,6 +109,8 @@ func (x *context) finish(c *caller, then func()) error {
 		return err
 	})
 }
+
+func always() bool { return true }
 
 // end ends what belongs to the context. The error is the first.
 func (x *context) end(c *caller) error {
@@ -184,7 +189,7 @@ var contextFunctions = []function{
 		if x.primary {
 			return refuse(invalidContext, "a primary context is released, and not destroyed")
 		}
-		return x.finish(c, func() {
+		return x.finish(c, always, func() {
 			x.mu.Lock()
 			x.ended = true
 			x.mu.Unlock()
@@ -452,7 +457,11 @@ func releasePrimary(c *caller, a *args) error {
 	last := p.uses == 0
 	p.mu.Unlock()
 	if last {
-		return p.finish(c, func() {})
+		return p.finish(c, func() bool {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			return p.uses == 0
+		}, func() {})
 	}
 	return nil
 }
@@ -462,7 +471,7 @@ func resetPrimary(c *caller, a *args) error {
 	if err != nil {
 		return err
 	}
-	return primaryOf(d).finish(c, func() {})
+	return primaryOf(d).finish(c, always, func() {})
 }
 
 func setPrimaryFlags(_ *caller, a *args) error {

@@ -789,6 +789,38 @@ static void numbers(void)
     IS(text == NULL);
 }
 
+static void *releases(void *unused)
+{
+    OK(cuDevicePrimaryCtxRelease_v2(0));
+    return unused;
+}
+
+/* A primary context that is retained again while its release waits for work stays as it is. */
+static void retained(void)
+{
+    enum { TIMES = 1 << 28 };
+    CUstream s, other;
+    CUdeviceptr p;
+    CUcontext again;
+    pthread_t thread;
+    unsigned flags;
+    int active = 1;
+    OK(cuStreamCreate(&s, 1));
+    OK(cuStreamCreate(&other, 1));
+    OK(cuMemAlloc_v2(&p, 8));
+    OK(cuMemsetD32_v2(p, 0, 2));
+    OK(cuCtxSynchronize());
+    OK(cuStreamWaitValue64_v2(s, p, 5, 1));
+    IS(pthread_create(&thread, NULL, releases, NULL) == 0);
+    for (int i = 0; i < TIMES && active; i++) OK(cuDevicePrimaryCtxGetState(0, &flags, &active));
+    IS(!active);
+    OK(cuDevicePrimaryCtxRetain(&again, 0));
+    OK(cuStreamWriteValue64_v2(other, p, 5, 0));
+    IS(pthread_join(thread, NULL) == 0);
+    OK(cuStreamSynchronize(s));
+    OK(cuMemFree_v2(p));
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
@@ -802,7 +834,8 @@ int main(int argc, char **argv)
                  {"flags", flags},
                  {"pools", pools},
                  {"waits", waits},
-                 {"numbers", numbers}};
+                 {"numbers", numbers},
+                 {"retained", retained}};
     for (size_t i = 0; i < sizeof edges / sizeof *edges; i++)
         if (argc == 2 && strcmp(argv[1], edges[i].name) == 0) {
             begin();
