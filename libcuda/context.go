@@ -404,7 +404,7 @@ func (x *context) limit(number int) (uint64, bool) {
 
 // contextParameters is CUctxCreateParams.
 type contextParameters struct {
-	affinities    uint64
+	_             uint64 // the array of them
 	affinityCount int32
 	graphics      uint64
 }

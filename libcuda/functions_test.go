@@ -77,6 +77,7 @@ func TestU2_structures_have_the_sizes_of_the_drivers(t *testing.T) {
 		{"CUDA_GRAPH_INSTANTIATE_PARAMS", unsafe.Sizeof(instantiateParameters{}), 32},
 		{"CUgraphExecUpdateResultInfo", unsafe.Sizeof(updateResult{}), 24}, {"CUgraphNodeParams", unsafe.Sizeof(nodeParameters{}), 256},
 		{"CUlaunchConfig", unsafe.Sizeof(launchConfig{}), 56}, {"CUlaunchAttribute", unsafe.Sizeof(launchAttribute{}), 72},
+		{"CUctxCreateParams", unsafe.Sizeof(contextParameters{}), 24}, {"CUmemAccessDesc", unsafe.Sizeof(accessDescriptor{}), 12},
 		{"CUstreamBatchMemOpParams", unsafe.Sizeof(valueOperation{}), 48}, {"CUmemLocation", unsafe.Sizeof(location{}), 8},
 	} {
 		require.Equal(t, one.wanted, one.is, one.name)

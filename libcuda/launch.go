@@ -167,9 +167,9 @@ type launchAttribute struct {
 
 // eventAttribute is the value of an attribute by which a launch records an event.
 type eventAttribute struct {
-	event        uintptr
-	flags        int32
-	atBlockStart int32
+	event uintptr
+	flags int32
+	_     int32 // whether blocks trigger it as they begin
 }
 
 // valueOf returns the value of an attribute in its form.

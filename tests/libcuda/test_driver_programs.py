@@ -21,7 +21,23 @@ def test_U1_each_noun_of_the_driver_does_what_is_documented(compiled: Compiled, 
     assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
 
 
-@pytest.mark.parametrize("edge", ["threads", "resets", "batches", "sizes", "libraries", "objects", "arguments", "stuck"])
+EDGES = [
+    "threads",
+    "resets",
+    "batches",
+    "sizes",
+    "libraries",
+    "objects",
+    "arguments",
+    "attributes",
+    "nodes",
+    "flags",
+    "pools",
+]
+EDGES += ["waits", "numbers", "retained", "stuck"]
+
+
+@pytest.mark.parametrize("edge", EDGES)
 def test_U1_each_edge_of_the_functions_is_as_documented(compiled: Compiled, run: Run, edge: str) -> None:
     done = run(compiled("edges"), edge)
     assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
