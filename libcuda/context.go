@@ -164,7 +164,7 @@ var contextFunctions = []function{
 		}
 		p := primaryOf(d)
 		put(a, 1, p.readFlags())
-		put(a, 2, truth(p.active()))
+		put(a, 2, boolInt(p.active()))
 		return nil
 	}},
 	{name: "cuCtxCreate_v2", version: 3020, firstVersion: 2000, call: createContext(1, 2, func(*args) error { return nil })},

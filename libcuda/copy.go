@@ -209,8 +209,8 @@ const (
 	withinDevice
 )
 
-// placed refuses memory that is none of the driver's where the function's name says so.
-func placed(k *copyShape, ends int) error {
+// checkEnds refuses memory that is none of the driver's where the function's name says so.
+func checkEnds(k *copyShape, ends int) error {
 	for _, end := range []struct {
 		bit     int
 		address uint64
@@ -242,7 +242,7 @@ func copyLinear(ends, dst, src, size, on int) func(c *caller, a *args) error {
 			return err
 		}
 		k := linear(a[dst], a[src], a[size])
-		if err := placed(k, ends); err != nil {
+		if err := checkEnds(k, ends); err != nil {
 			return err
 		}
 		return c.copy(s, k, call)

@@ -92,7 +92,7 @@ var deviceFunctions = []function{
 	{name: "cuDeviceCanAccessPeer", version: 4000, call: func(_ *caller, a *args) error {
 		from, to, err := twoDevices(a.int(1), a.int(2))
 		if err == nil {
-			put(a, 0, truth(from != to))
+			put(a, 0, boolInt(from != to))
 			err = a.need(0)
 		}
 		return err
@@ -102,7 +102,7 @@ var deviceFunctions = []function{
 		if err != nil {
 			return err
 		}
-		values := map[int]int32{1: 0, 2: truth(from != to), 3: truth(from != to), 4: 0}
+		values := map[int]int32{1: 0, 2: boolInt(from != to), 3: boolInt(from != to), 4: 0}
 		value, known := values[a.int(1)]
 		if !known || from == to {
 			return refuse(invalidValue, "there is no attribute %d between devices %d and %d", a.int(1), a.int(2), a.int(3))
@@ -146,7 +146,7 @@ func twoDevices(one, other int) (from, to *hal.Device, err error) {
 	return from, to, err
 }
 
-func truth(b bool) int32 {
+func boolInt(b bool) int32 {
 	if b {
 		return 1
 	}

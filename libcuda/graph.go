@@ -77,15 +77,15 @@ func (g *graph) close(c *caller) error {
 // removeHandles forgets the graph, its nodes and the graphs of those, and returns the references that it had.
 func (g *graph) removeHandles() references {
 	g.mu.Lock()
-	nodes, objects := g.nodes, g.objects
-	g.nodes, g.objects = nil, nil
-	g.mu.Unlock()
-	for _, n := range nodes {
+	defer g.mu.Unlock()
+	objects := g.objects
+	for _, n := range g.nodes {
 		if n.inside != nil {
 			n.inside.removeHandles()
 		}
 		removeHandle(n.handle)
 	}
+	g.nodes, g.objects = nil, nil
 	removeHandle(g.handle)
 	return objects
 }
@@ -223,7 +223,7 @@ var graphFunctions = []function{
 		}
 		p := in[instantiateParameters](a, 2)
 		x, err := c.instantiate(g, p.flags)
-		p.failed, p.result = 0, truth(err != nil)
+		p.failed, p.result = 0, boolInt(err != nil)
 		if err != nil {
 			return err
 		}

@@ -16,11 +16,11 @@ func newHandle(object any) uintptr { return uintptr(objects.Insert(object)) }
 func removeHandle(handle uintptr)  { objects.Remove(int64(handle)) }
 
 // find returns the object of a handle, an error with a code for one of another kind or none.
-func find[T any](handle uintptr, code int, what string) (object T, err error) {
+func find[T any](handle uintptr, code int, noun string) (object T, err error) {
 	if object, ok := objects.Find(int64(handle)).(T); ok {
 		return object, nil
 	}
-	return object, refuse(code, "no %s has the handle %#x; it was destroyed, or is none", what, handle)
+	return object, refuse(code, "no %s has the handle %#x; it was destroyed, or is none", noun, handle)
 }
 
 // cStrings are the texts that the program was given, which stay for as long as the process.

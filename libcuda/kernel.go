@@ -208,7 +208,7 @@ var kernelFunctions = []function{
 		put(a, 0, k.module.handle)
 		return a.need(0)
 	})},
-	{name: "cuFuncGetName", version: 12030, call: onKernel(1, giveName)},
+	{name: "cuFuncGetName", version: 12030, call: onKernel(1, storeName)},
 	{name: "cuFuncGetParamCount", version: 13020, call: onLoadedKernel(0, parameterCount)},
 	{name: "cuFuncGetParamInfo", version: 12040, call: onLoadedKernel(0, func(_ *caller, k *kernel, a *args) error { return k.parameter(a) })},
 	{name: "cuFuncIsLoaded", version: 12040, call: onKernel(1, func(_ *caller, _ *kernel, a *args) error {
@@ -227,7 +227,7 @@ var kernelFunctions = []function{
 		put(a, 0, k.library.handle)
 		return a.need(0)
 	})},
-	{name: "cuKernelGetName", version: 12030, call: onKernel(1, giveName)},
+	{name: "cuKernelGetName", version: 12030, call: onKernel(1, storeName)},
 	{name: "cuKernelGetParamCount", version: 13020, call: onLoadedKernel(0, parameterCount)},
 	{name: "cuKernelGetParamInfo", version: 12040, call: onLoadedKernel(0, func(_ *caller, k *kernel, a *args) error { return k.parameter(a) })},
 	{name: "cuKernelGetAttribute", version: 12000, call: onKernel(2, func(c *caller, k *kernel, a *args) error {
@@ -270,7 +270,7 @@ var kernelFunctions = []function{
 	})},
 }
 
-func giveName(_ *caller, k *kernel, a *args) error {
+func storeName(_ *caller, k *kernel, a *args) error {
 	put(a, 0, cString(k.name))
 	return a.need(0)
 }

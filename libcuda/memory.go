@@ -540,12 +540,12 @@ func (p *pointer) put(number int, where uint64) error {
 		*pointerAt[uint64](where) = pointer(onHost || !known)
 	case pointerSyncMemops:
 		allocations.Lock()
-		*pointerAt[uint32](where) = uint32(truth(p.one.waits))
+		*pointerAt[uint32](where) = uint32(boolInt(p.one.waits))
 		allocations.Unlock()
 	case 7: // BUFFER_ID
 		*pointerAt[uint64](where) = p.one.number
 	case 8: // IS_MANAGED
-		*pointerAt[uint32](where) = uint32(truth(p.one.managed))
+		*pointerAt[uint32](where) = uint32(boolInt(p.one.managed))
 	case 9: // DEVICE_ORDINAL
 		ordinal := int32(p.ordinal)
 		if !known {
@@ -561,7 +561,7 @@ func (p *pointer) put(number int, where uint64) error {
 	case 12: // RANGE_SIZE
 		*pointerAt[uint64](where) = p.one.size
 	case 13: // MAPPED
-		*pointerAt[uint32](where) = uint32(truth(known))
+		*pointerAt[uint32](where) = uint32(boolInt(known))
 	case 14: // ALLOWED_HANDLE_TYPES
 		*pointerAt[uint64](where) = 0
 	case 15: // IS_GPU_DIRECT_RDMA_CAPABLE

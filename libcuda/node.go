@@ -181,7 +181,7 @@ func (p *kernelParameters) kept(l *launch) *keptKernel {
 type operation struct {
 	dev        *hal.Device
 	enqueue    func(s *hal.Stream) error
-	parameters node // what is kept of them
+	parameters node // those that the program may ask for
 }
 
 func (c *caller) kernelNode(x *context, p *newKernelParameters) (*operation, error) {
@@ -284,7 +284,7 @@ func (c *caller) freeNode(x *context, address uint64) *operation {
 	}, node{frees: address}}
 }
 
-// add adds a node behind others, which are two arguments: a list and its length.
+// addNode adds a node behind others, which are two arguments: an array and its length.
 func (c *caller) addNode(g *graph, a *args, after, count int, o *operation) error {
 	before, err := g.dependencies(a, after, count)
 	if err != nil {
@@ -469,6 +469,8 @@ func updateNodeCall(kind int32, of operationOf) func(c *caller, a *args) error {
 			return refuse(invalidValue, "the executable was not made of the graph of the node")
 		case n.kind() != wanted:
 			return refuse(invalidValue, "the node is of kind %d, and its parameters of kind %d", n.kind(), wanted)
+		case wanted == graphNode:
+			return refuse(notSupported, "%s", noChildUpdate)
 		case wanted == allocNode || wanted == freeNode:
 			return refuse(invalidValue, "nodes that allocate or free memory are not updated")
 		}
@@ -656,9 +658,10 @@ func waitOperation(i int) operationOf {
 }
 
 const (
-	noValueNodes = "values in memory are not written and waited for in graphs; use events"
-	noRemoval    = "nodes and edges of a graph are not removed; make the graph anew"
-	noChange     = "what a node of a graph does is not changed; change the executable (cuGraphExec...SetParams), or make the graph anew"
+	noChildUpdate = "a child graph of an executable is not updated by itself; use cuGraphExecUpdate with a graph that has the new one"
+	noValueNodes  = "values in memory are not written and waited for in graphs; use events"
+	noRemoval     = "nodes and edges of a graph are not removed; make the graph anew"
+	noChange      = "what a node of a graph does is not changed; change the executable (cuGraphExec...SetParams), or make the graph anew"
 )
 
 var nodeFunctions = []function{
@@ -821,8 +824,7 @@ var nodeFunctions = []function{
 	{name: "cuGraphExecHostNodeSetParams", version: 10020, call: updateNodeCall(hostNode, hostOperation(2))},
 	{name: "cuGraphExecEventRecordNodeSetEvent", version: 11010, call: updateNodeCall(recordNode, recordOperation(2))},
 	{name: "cuGraphExecEventWaitNodeSetEvent", version: 11010, call: updateNodeCall(waitNode, waitOperation(2))},
-	{name: "cuGraphExecChildGraphNodeSetParams", version: 11010, call: unsupported(
-		"a child graph of an executable is not updated by itself; use cuGraphExecUpdate with a graph that has the new one")},
+	{name: "cuGraphExecChildGraphNodeSetParams", version: 11010, call: unsupported(noChildUpdate)},
 	{name: "cuGraphExecBatchMemOpNodeSetParams", version: 11070, call: unsupported(noValueNodes)},
 	{name: "cuGraphExecNodeSetParams", version: 12020, call: updateNodeCall(anyKind, func(c *caller, g *graph, a *args) (*operation, error) {
 		return c.nodeOfParameters(g, in[nodeParameters](a, 2))
