@@ -354,7 +354,12 @@ var contextFunctions = []function{
 	{name: "cuCtxGetExecAffinity", version: 11040, call: unsupported("blocks are not bound to processors")},
 	{name: "cuCtxRecordEvent", version: 12050, call: unsupported("record an event on each stream of the context")},
 	{name: "cuCtxWaitEvent", version: 12050, call: unsupported("let each stream of the context wait for the event")},
-	{name: "cuCtxEnablePeerAccess", version: 4000, call: func(c *caller, a *args) error { return c.peer(a.handle(0), true) }},
+	{name: "cuCtxEnablePeerAccess", version: 4000, call: func(c *caller, a *args) error {
+		if a.u32(1) != 0 {
+			return refuse(invalidValue, "access to another device has no flags %#x", a.u32(1))
+		}
+		return c.peer(a.handle(0), true)
+	}},
 	{name: "cuCtxDisablePeerAccess", version: 4000, call: func(c *caller, a *args) error { return c.peer(a.handle(0), false) }},
 }
 

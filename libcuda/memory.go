@@ -278,6 +278,9 @@ var memoryFunctions = []function{
 		if err := a.need(0); err != nil {
 			return err
 		}
+		if a.u32(2) != 0 {
+			return refuse(invalidValue, "the address of host memory on a device has no flags %#x", a.u32(2))
+		}
 		if _, err := c.context(); err != nil {
 			return err
 		}

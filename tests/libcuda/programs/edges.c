@@ -78,7 +78,8 @@ typedef struct operation {
 CUresult cuStreamBatchMemOp_v2(CUstream, unsigned, operation *, unsigned), cuEventRecordWithFlags(CUevent, CUstream, unsigned);
 CUresult cuLaunchHostFunc_v2(CUstream, CUhostFn, void *, unsigned), cuDevicePrimaryCtxSetFlags_v2(CUdevice, unsigned);
 CUresult cuCtxCreate_v3(CUcontext *, void *, int, unsigned, CUdevice), cuCtxCreate_v4(CUcontext *, void *, unsigned, CUdevice);
-CUresult cuMemAdvise(CUdeviceptr, size_t, int, CUdevice);
+CUresult cuMemAdvise(CUdeviceptr, size_t, int, CUdevice), cuCtxEnablePeerAccess(CUcontext, unsigned);
+CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *, void *, unsigned);
 
 CUresult cuMemPoolCreate(void **, const void *), cuMemPoolDestroy(void *), cuMemAllocFromPoolAsync(CUdeviceptr *, size_t, void *, CUstream);
 CUresult cuMemPoolGetAttribute(void *, int, void *), cuMemPoolSetAttribute(void *, int, void *);
@@ -556,7 +557,8 @@ static void flags(void)
     CUstream s;
     CUevent e;
     CUdeviceptr p;
-    CUcontext context;
+    CUcontext context, other;
+    void *host;
     static char mine[4096];
     operation all[3] = {{.kind = 3, .flags = 77}, {.kind = 6, .barrier = 1, .flags = 77}, {.kind = 5}};
     operation many[256];
@@ -603,6 +605,12 @@ static void flags(void)
     FAILS(1, cuDevicePrimaryCtxSetFlags_v2(0, 5));
     OK(cuCtxCreate_v4(&context, &parameters, 0x14, 0));
     OK(cuCtxDestroy_v2(context));
+    OK(cuCtxGetCurrent(&context));
+    OK(cuDevicePrimaryCtxRetain(&other, 1));
+    FAILS(1, cuCtxEnablePeerAccess(other, 1));
+    OK(cuCtxEnablePeerAccess(other, 0));
+    OK(cuMemHostAlloc(&host, 16, 0));
+    FAILS(1, cuMemHostGetDevicePointer_v2(&p, host, 1));
     parameters.count = 1;
     FAILS(224, cuCtxCreate_v4(&context, &parameters, 0, 0));
     parameters.graphics = mine;
