@@ -6,6 +6,7 @@ import "C"
 
 import (
 	"runtime"
+	"sync"
 	"unsafe"
 
 	"halstream/hal"
@@ -151,30 +152,42 @@ type allocParameters struct {
 	address uint64
 }
 
-// keptKernel are the parameters of a kernel's node. The arguments are in memory of C, which is freed when no node has them
-// any more: clones of a node share them.
-type keptKernel struct{ kernelParameters }
+// keptKernel are the parameters of a kernel's node, which clones of it share.
+type keptKernel struct {
+	kernelParameters
+	sizes []int
+	args  []byte
+	once  sync.Once
+}
 
 // kept returns parameters with the arguments of a launch, for which the program may ask.
 func (p *kernelParameters) kept(l *launch) *keptKernel {
-	k := &keptKernel{*p}
+	k := &keptKernel{kernelParameters: *p, args: l.spec.Args}
 	k.params, k.extra = 0, 0
-	sizes, _ := l.k.f.Parameters()
-	if len(sizes) == 0 {
-		return k
-	}
-	memory := C.malloc(C.size_t(8*len(sizes) + len(l.spec.Args)))
-	runtime.AddCleanup(k, func(memory unsafe.Pointer) { C.free(memory) }, memory)
-	pointers := unsafe.Slice((*uint64)(memory), len(sizes))
-	values := unsafe.Slice((*byte)(unsafe.Add(memory, 8*len(sizes))), len(l.spec.Args))
-	copy(values, l.spec.Args)
-	cell := 0
-	for i, size := range sizes {
-		pointers[i] = uint64(uintptr(unsafe.Pointer(&values[cell*driver.Cell])))
-		cell += driver.Cells(size)
-	}
-	k.params = uint64(uintptr(memory))
+	k.sizes, _ = l.k.f.Parameters()
 	return k
+}
+
+// given returns the parameters for the program, which reads the arguments where they say. That is memory of C, from the
+// first time on until no node has them any more.
+func (k *keptKernel) given() kernelParameters {
+	k.once.Do(func() {
+		if len(k.sizes) == 0 {
+			return
+		}
+		memory := C.malloc(C.size_t(8*len(k.sizes) + len(k.args)))
+		runtime.AddCleanup(k, func(memory unsafe.Pointer) { C.free(memory) }, memory)
+		pointers := unsafe.Slice((*uint64)(memory), len(k.sizes))
+		values := unsafe.Slice((*byte)(unsafe.Add(memory, 8*len(k.sizes))), len(k.args))
+		copy(values, k.args)
+		cell := 0
+		for i, size := range k.sizes {
+			pointers[i] = uint64(uintptr(unsafe.Pointer(&values[cell*driver.Cell])))
+			cell += driver.Cells(size)
+		}
+		k.params = uint64(uintptr(memory))
+	})
+	return k.kernelParameters
 }
 
 // operation is an operation that becomes a node.
@@ -757,13 +770,14 @@ var nodeFunctions = []function{
 		if n.kernel == nil {
 			return nil
 		}
-		return &n.kernel.kernelParameters
+		known := n.kernel.given()
+		return &known
 	})},
 	{name: "cuGraphKernelNodeGetParams_v2", version: 12000, call: parametersCall(func(n *node) *newKernelParameters {
 		if n.kernel == nil {
 			return nil
 		}
-		return &newKernelParameters{kernelParameters: n.kernel.kernelParameters, context: n.graph.x.handle}
+		return &newKernelParameters{kernelParameters: n.kernel.given(), context: n.graph.x.handle}
 	})},
 	{name: "cuGraphKernelNodeGetAttribute", version: 11000, call: onKernelNode(0, func(n *node, a *args) error {
 		number := a.int(1)

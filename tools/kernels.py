@@ -85,6 +85,7 @@ LEFT_OUT = {
     "hal/host/kernel_test.go": (1, "what follows its name is different in each test"),
     "libcuda/link_test.go": (2, "they are empty, and parts of programs that are linked"),
     "tests/libcuda/programs/driver.h": (1, "it is put together from lines of C; programs of the tests launch it"),
+    "tests/libcuda/programs/edges.c": (1, "as above"),
     "tests/dialects/test_cupy_raw.py": (6, "they come behind variables and headers; the tests compile them"),
     "tests/conformance/test_kernel_compile.py": (1, "it is looked for in what the compiler made"),
 }
