@@ -1,6 +1,8 @@
 /* Accesses to memory: which addresses, whether they are allowed, and moving the values. */
 #include "context.h"
 
+#include <pthread.h>
+
 /* The addresses of one access by the selected lanes. */
 typedef struct {
 	int count;           /* how many lanes */
@@ -14,6 +16,47 @@ typedef struct {
 static inline int lane_of(const Access *a, int i) { return a->lanes ? a->lanes[i] : a->lane0 + i; }
 
 /* ---- recording of the bytes of global memory ---- */
+
+/* Words that are 0, of launches before: new ones cost a launch more than what it records, as the system clears each page. In
+ * front of a list stands how many words it has. */
+enum { IDLE_LISTS = 16, MOST_IDLE = 1 << 22 };
+static struct {
+	pthread_mutex_t mutex;
+	uint64_t *lists[IDLE_LISTS];
+	int count;
+	uint64_t words; /* in all of them */
+} idle = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+static uint64_t *zero_words(uint64_t words) {
+	uint64_t *found = NULL;
+	pthread_mutex_lock(&idle.mutex);
+	for (int i = idle.count - 1; i >= 0 && !found; i--) {
+		if (idle.lists[i][-1] < words || idle.lists[i][-1] / 4 > words) continue;
+		found = idle.lists[i];
+		idle.lists[i] = idle.lists[--idle.count];
+		idle.words -= found[-1];
+	}
+	pthread_mutex_unlock(&idle.mutex);
+	if (found) return found;
+	found = calloc(words + 1, sizeof *found);
+	if (!found) return NULL;
+	*found = words;
+	return found + 1;
+}
+
+/* Gives back words, of which those in [low, high) may be other than 0. */
+static void give_words(uint64_t *list, uint64_t low, uint64_t high) {
+	if (!list) return;
+	if (low < high) memset(list + low, 0, (high - low) * sizeof *list);
+	pthread_mutex_lock(&idle.mutex);
+	int fits = idle.count < IDLE_LISTS && idle.words + list[-1] <= MOST_IDLE;
+	if (fits) {
+		idle.lists[idle.count++] = list;
+		idle.words += list[-1];
+	}
+	pthread_mutex_unlock(&idle.mutex);
+	if (!fits) free(list - 1);
+}
 
 Bitmap *ptx_bitmap_new(const Launch *l) {
 	Bitmap *b = calloc(1, sizeof *b);
@@ -29,7 +72,7 @@ Bitmap *ptx_bitmap_new(const Launch *l) {
 
 void ptx_bitmap_free(const Launch *l, Bitmap *b) {
 	if (!b) return;
-	for (int i = 0; b->bits && i < l->memory_count; i++) free(b->bits[i]);
+	for (int i = 0; b->bits && b->low && b->high && i < l->memory_count; i++) give_words(b->bits[i], b->low[i], b->high[i]);
 	free(b->bits);
 	free(b->low);
 	free(b->high);
@@ -72,7 +115,7 @@ static void record(const Launch *l, Bitmap *b, const Bitmap *but, int r, uint64_
 	if (!b) return;
 	const Range *m = &l->memory[r];
 	if (!b->bits[r]) {
-		b->bits[r] = calloc((size_t)((m->end - m->start) / 64 + 2), 8);
+		b->bits[r] = zero_words((m->end - m->start) / 64 + 2);
 		if (!b->bits[r]) return;
 		b->low[r] = ~0ull;
 	}
