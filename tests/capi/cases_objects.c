@@ -174,7 +174,7 @@ const char *C9_versions_and_sizes(void)
     CODE(HALSTREAM_INVALID_VALUE, api->enqueue(s, &o));
     o.size = sizeof o + 64; /* of a later version */
     OK(api->enqueue(s, &o));
-    o.flags = 4; /* no flag */
+    o.flags = 8; /* no flag */
     CODE(HALSTREAM_INVALID_VALUE, api->enqueue(s, &o));
     o = operation(NULL, &r);
     CODE(HALSTREAM_INVALID_VALUE, api->enqueue(s, &o));
