@@ -286,6 +286,21 @@ END: st.b32 [%at], %r5;`), 32, 32)
 	require.Equal(t, sum+5, out[5])
 }
 
+func TestVotesWithAConstantPredicate(t *testing.T) {
+	for _, truth := range []string{"-1", "1", "7"} {
+		out := runWords(t, kernelText(`
+	and.b32 %r1, %tid, 3; setp.eq.u32 %p1, %r1, 1;
+	mov.u32 %r5, 0;
+	@!%p1 bra END;
+	mov.pred %p2, `+truth+`;
+	vote.sync.ballot.b32 %r5, %p2, 0x22222222;
+	vote.sync.all.pred %p3, `+truth+`, 0x22222222;
+	@!%p3 mov.u32 %r5, 5;
+END: st.b32 [%at], %r5;`), 32, 32)
+		require.Equal(t, []uint32{0, 0x22222222, 0, 0, 0, 0x22222222}, out[:6], truth)
+	}
+}
+
 func TestMatch(t *testing.T) {
 	out := runWords(t, kernelText(`
 	rem.u32 %r1, %tid, 5;

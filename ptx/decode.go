@@ -510,7 +510,11 @@ func (d *decoder) anySource(o *operand, typ string) int32 {
 		}
 		n = d.reg(o.v)
 	case operandInt, operandFloat32, operandFloat64, operandDecimal:
-		return d.constant(registerSize(typ), immediateBits(o, typ))
+		bits := immediateBits(o, typ)
+		if typ == "pred" {
+			bits = min(bits, 1) // compilers write -1 for true
+		}
+		return d.constant(registerSize(typ), bits)
 	case operandSpecial:
 		n = d.specialRegister(o.name)
 	case operandName:
