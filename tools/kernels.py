@@ -62,7 +62,7 @@ class Kernel(NamedTuple):
 REFUSED = (
     ("hal/haltest/ptx.go", "syntax_error_here", "Not a name of any known instruction"),
     ("tests/conformance/test_module.py", "y[0] = v", 'identifier "y" is undefined'),
-    ("tests/dialects/test_cuda_kernels.py", "{ y; }", 'identifier "y" is undefined'),
+    ("tests/dialects/test_cuda_core_kernels.py", "{ y; }", 'identifier "y" is undefined'),
     ("tests/dialects/test_cupy_raw.py", "{ x; }", 'identifier "x" is undefined'),
 )
 
