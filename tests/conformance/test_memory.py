@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import itertools
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -150,9 +151,10 @@ def test_M2_pending_work_completes_before_memory_is_used_again(hold: Hold) -> No
     before = memory.memory_info()[0]
     del others
     gc.collect()
-    again = memory.DeviceMemory(nbytes)
-    assert memory.memory_info()[0] > before
-    again.free()
+    deadline = time.monotonic() + LIMIT
+    while memory.memory_info()[0] <= before:  # a later call gives them back
+        assert time.monotonic() < deadline
+        memory.DeviceMemory(nbytes).free()
 
 
 def test_M2_a_free_that_is_refused_can_be_repeated() -> None:
