@@ -6,13 +6,21 @@ import struct
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from .. import _memory
 from .._core import _hostfunc
 from .._core._stream import Stream
 from .._errors import NotSupportedError
 from .._kernel import _launch
 from .._kernel._packing import CELL, Shape
 
-__all__ = ["Packed", "address", "enqueue", "fitted"]
+__all__ = ["Packed", "address", "enqueue", "fitted", "scalar"]
+
+# What a kernel may be given of NumPy, by the codes of the types.
+_SCALARS = frozenset(np.dtype(code).type for code in "?bhilqBHILQefdFD")
+# An int that may be an address: what is smaller is looked up nowhere.
+_ADDRESS = 1 << 32
 
 # What errors call the kinds of arguments.
 _KINDS = {"p": "a pointer", "i": "an integer", "u": "an integer", "f": "a floating-point number", "b": "a bool"}
@@ -31,6 +39,40 @@ class Packed(NamedTuple):
 def address(start: int, size: int, memory: Any) -> Packed:
     """Return memory that a kernel may read and write: its program says what it does."""
     return Packed(struct.pack("<QQ", start, size), "B" if start and size else "-", "p", memory)
+
+
+def scalar(x: Any, largest: str) -> Packed | None:
+    """Return a number of Python's or of NumPy's as a launch takes it, None for anything else.
+
+    Parameters
+    ----------
+    x : object
+    largest : str
+        The type of C that the package's error names for an int which no type has room for.
+
+    Raises
+    ------
+    OverflowError
+        For such an int.
+    """
+    if type(x) in _SCALARS:
+        return Packed(x.tobytes(), "-", x.dtype.kind)
+    if isinstance(x, bool):
+        return Packed(bytes([x]), "-", "b")
+    if isinstance(x, float):
+        return Packed(struct.pack("<d", x), "-", "f")
+    if isinstance(x, complex):
+        return Packed(struct.pack("<dd", x.real, x.imag), "-", "c")
+    if not isinstance(x, int):
+        return None
+    if _ADDRESS <= x < 1 << 64:  # the number of an address, which says more than the number alone
+        where, start, size, _ = _memory.lookup(x)
+        if where != _memory.PAGEABLE:
+            return address(x, start + size - x, None)
+    try:
+        return Packed(struct.pack("<q" if x < 1 << 63 else "<Q", x), "-", "i" if x < 1 << 63 else "u")
+    except struct.error:
+        raise OverflowError(f"Python int too large to convert to C {largest}") from None
 
 
 def fitted(name: str, kernel: _launch.Loaded, arguments: Sequence[Packed]) -> list[Packed]:

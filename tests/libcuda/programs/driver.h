@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "checks.h"
+
 typedef int CUresult, CUdevice;
 typedef unsigned long long CUdeviceptr;
 typedef void *CUcontext, *CUstream, *CUevent, *CUmodule, *CUfunction, *CUgraph, *CUgraphExec, *CUgraphNode;
@@ -64,15 +66,6 @@ static inline void expect(CUresult code, CUresult wanted, const char *call, int 
     fprintf(stderr, "line %d: %s is %s (%d), not %d\n", line, call, name, code, wanted);
     exit(1);
 }
-#define OK(call) expect(call, 0, #call, __LINE__)
-#define FAILS(wanted, call) expect(call, wanted, #call, __LINE__)
-#define IS(condition)                                                                                                  \
-    do {                                                                                                               \
-        if (!(condition)) {                                                                                            \
-            fprintf(stderr, "line %d: %s is not so\n", __LINE__, #condition);                                          \
-            exit(1);                                                                                                   \
-        }                                                                                                              \
-    } while (0)
 
 static inline CUcontext begin(void)
 {

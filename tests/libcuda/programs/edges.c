@@ -180,6 +180,20 @@ static void batches(void)
     }
 }
 
+typedef struct copy3d {
+    size_t from[4];
+    int skind;
+    const void *shost;
+    CUdeviceptr sdevice;
+    void *sarray, *scontext;
+    size_t spitch, sheight, to[4];
+    int dkind;
+    void *dhost;
+    CUdeviceptr ddevice;
+    void *darray, *dcontext;
+    size_t dpitch, dheight, width, height, depth;
+} copy3d;
+
 /* Sizes whose product is more than 64 bits have. */
 static void sizes(void)
 {
@@ -193,19 +207,7 @@ static void sizes(void)
         uint32_t value, size;
         size_t width, rows;
     } fill = {0, 0, 7, 257, 10, 1};
-    struct {
-        size_t from[4];
-        int skind;
-        const void *shost;
-        CUdeviceptr sdevice;
-        void *sarray, *scontext;
-        size_t spitch, sheight, to[4];
-        int dkind;
-        void *dhost;
-        CUdeviceptr ddevice;
-        void *darray, *dcontext;
-        size_t dpitch, dheight, width, height, depth;
-    } box = {.skind = 2, .dkind = 2, .width = 1, .height = (size_t)1 << 33, .depth = (size_t)1 << 33};
+    copy3d box = {.skind = 2, .dkind = 2, .width = 1, .height = (size_t)1 << 33, .depth = (size_t)1 << 33};
     FAILS(2, cuMemAllocPitch_v2(&p, &pitch, (size_t)1 << 33, (size_t)1 << 33, 4));
     FAILS(2, cuMemAllocPitch_v2(&p, &pitch, 512, ((size_t)1 << 55) + 1, 4));
     OK(cuMemAlloc_v2(&p, 1024));
@@ -744,20 +746,8 @@ static void numbers(void)
     const char *text;
     char host[16];
     uint32_t back;
-    struct {
-        size_t from[4];
-        int skind;
-        const void *shost;
-        CUdeviceptr sdevice;
-        void *sarray, *scontext;
-        size_t spitch, sheight, to[4];
-        int dkind;
-        void *dhost;
-        CUdeviceptr ddevice;
-        void *darray, *dcontext;
-        size_t dpitch, dheight, width, height, depth;
-    } box = {.skind = 2, .dkind = 2, .width = 1, .height = 1, .depth = (size_t)1 << 40, .spitch = 1, .sheight = 2,
-             .dpitch = 1, .dheight = 2};
+    copy3d box = {.skind = 2, .dkind = 2, .width = 1, .height = 1, .depth = (size_t)1 << 40, .spitch = 1, .sheight = 2,
+                  .dpitch = 1, .dheight = 2};
     OK(cuMemAlloc_v2(&p, 1024));
     OK(cuMemsetD32_v2(p, 40, 4));
     packed.p = p;

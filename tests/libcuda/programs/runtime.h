@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "checks.h"
+
 typedef int cudaError_t;
 typedef void *cudaStream_t, *cudaEvent_t, *cudaGraph_t, *cudaGraphExec_t;
 typedef struct dim3 {
@@ -52,15 +54,6 @@ static inline void expect(cudaError_t code, cudaError_t wanted, const char *call
     fprintf(stderr, "line %d: %s is %s (%d), not %d\n", line, call, cudaGetErrorName(code), code, wanted);
     exit(1);
 }
-#define OK(call) expect(call, 0, #call, __LINE__)
-#define FAILS(wanted, call) expect(call, wanted, #call, __LINE__)
-#define IS(condition)                                                                                                  \
-    do {                                                                                                               \
-        if (!(condition)) {                                                                                            \
-            fprintf(stderr, "line %d: %s is not so\n", __LINE__, #condition);                                          \
-            exit(1);                                                                                                   \
-        }                                                                                                              \
-    } while (0)
 
 /* add(p, n, more) adds a number to each of n numbers, wrong() writes to address 8, and marker is a variable. */
 static const char text[] =

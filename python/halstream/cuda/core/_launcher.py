@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import ctypes
-import struct
 from typing import Any
 
-import numpy as np
-
-from ... import _memory
 from ..._dialects._adapt import raising
-from ..._dialects._kernel_arguments import Packed, address, enqueue, fitted
+from ..._dialects._kernel_arguments import Packed, address, enqueue, fitted, scalar
 from ..._kernel._packing import shape_of
 from ._arguments import checked
 from ._buffer import Buffer
@@ -21,10 +17,7 @@ from ._stream import on_this_thread, stream_of
 
 __all__ = ["launch"]
 
-# An int that may be an address: what is smaller is looked up nowhere.
-_ADDRESS = 1 << 32
-# What a kernel may be given of NumPy, and of ctypes with the kind of its value.
-_SCALARS = frozenset(np.dtype(code).type for code in "?bhilqBHILQefdFD")
+# What a kernel may be given of ctypes, with the kind of its value.
 _CTYPES: dict[Any, str] = {
     **dict.fromkeys((ctypes.c_int8, ctypes.c_int16, ctypes.c_int32, ctypes.c_int64, ctypes.c_longlong), "i"),
     **dict.fromkeys((ctypes.c_uint8, ctypes.c_uint16, ctypes.c_uint32, ctypes.c_uint64, ctypes.c_ulonglong), "u"),
@@ -34,7 +27,7 @@ _CTYPES: dict[Any, str] = {
 }
 
 _fitted, _enqueue, _shape = raising(ERRORS)(fitted), raising(ERRORS)(enqueue), raising(ERRORS)(shape_of)
-_lookup = raising(ERRORS)(_memory.lookup)
+_scalar = raising(ERRORS)(scalar)
 
 
 def launch(stream: Any, config: LaunchConfig, kernel: Kernel, *kernel_args: Any) -> None:
@@ -63,34 +56,16 @@ def _packed(x: Any) -> Packed:
     TypeError
         If it is none.
     """
-    kind = type(x)
     if isinstance(x, Buffer):
         x._open()
         return address(x._ptr, x._size, x._block)
-    if kind in _SCALARS:
-        return Packed(x.tobytes(), "-", x.dtype.kind)
-    if isinstance(x, bool):
-        return Packed(bytes([x]), "-", "b")
-    if isinstance(x, int):
-        return _integer(x)
-    if isinstance(x, float):
-        return Packed(struct.pack("<d", x), "-", "f")
-    if isinstance(x, complex):
-        return Packed(struct.pack("<dd", x.real, x.imag), "-", "c")
+    kind = type(x)
     if kind in _CTYPES:
         return Packed(bytes(x), "-", _CTYPES[kind])
-    raise TypeError(f"the argument is of unsupported type: {kind}")
-
-
-def _integer(x: int) -> Packed:
-    if x >= _ADDRESS:  # the number of an address, which says more than the number alone
-        where, start, size, _ = _lookup(min(x, (1 << 64) - 1))
-        if where != _memory.PAGEABLE:
-            return address(x, start + size - x, None)
-    try:
-        return Packed(struct.pack("<q" if x < 1 << 63 else "<Q", x), "-", "i" if x < 1 << 63 else "u")
-    except struct.error:
-        raise OverflowError("Python int too large to convert to C ssize_t") from None
+    number = _scalar(x, "ssize_t")
+    if number is None:
+        raise TypeError(f"the argument is of unsupported type: {kind}")
+    return number
 
 
 launch.__module__ = "halstream.cuda.core"

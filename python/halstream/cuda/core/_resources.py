@@ -102,7 +102,26 @@ class MemPoolAttributes:
         return f"_MemPoolAttributes({', '.join(f'{name}={getattr(self, name)}' for name in names)})"
 
 
-class DeviceMemoryResource(MemoryResource):
+class _OfOneProcess(MemoryResource):
+    """A resource whose memory other processes do not have."""
+
+    @property
+    def is_ipc_enabled(self) -> bool:
+        """False: sharing between processes is not built."""
+        return False
+
+    @property
+    def is_mapped(self) -> bool:
+        """False, as `is_ipc_enabled`."""
+        return False
+
+    @property
+    def uuid(self) -> None:
+        """None, as the memory is not shared between processes."""
+        return
+
+
+class DeviceMemoryResource(_OfOneProcess):
     """cuda.core.DeviceMemoryResource (1.2.2): memory of a device in stream order.
 
     Differences: a device has one pool, so that `max_size` limits nothing and `attributes` are those of the device;
@@ -176,21 +195,6 @@ class DeviceMemoryResource(MemoryResource):
         """True after `close`."""
         return not self._pool
 
-    @property
-    def is_ipc_enabled(self) -> bool:
-        """False: sharing between processes is not built."""
-        return False
-
-    @property
-    def is_mapped(self) -> bool:
-        """False, as `is_ipc_enabled`."""
-        return False
-
-    @property
-    def uuid(self) -> None:
-        """None, as the memory is not shared between processes."""
-        return
-
     def close(self) -> None:
         """Give the pool up; its buffers stay."""
         if self._pool and self._owned:
@@ -248,7 +252,7 @@ class LegacyPinnedMemoryResource(_Pinned):
         raise RuntimeError("a pinned memory resource is not bound to any GPU")
 
 
-class PinnedMemoryResource(_Pinned):
+class PinnedMemoryResource(_Pinned, _OfOneProcess):
     """cuda.core.PinnedMemoryResource (1.2.2): pinned memory that is given back in stream order.
 
     Differences: it has no pool, so that `max_size` limits nothing and `numa_id` chooses nothing, and a buffer can be
@@ -297,21 +301,6 @@ class PinnedMemoryResource(_Pinned):
     def is_closed(self) -> bool:
         """True after `close`."""
         return self._closed
-
-    @property
-    def is_ipc_enabled(self) -> bool:
-        """False: sharing between processes is not built."""
-        return False
-
-    @property
-    def is_mapped(self) -> bool:
-        """False, as `is_ipc_enabled`."""
-        return False
-
-    @property
-    def uuid(self) -> None:
-        """None, as the memory is not shared between processes."""
-        return
 
     def close(self) -> None:
         """Give the resource up; its buffers stay."""
