@@ -1,6 +1,7 @@
 package haltest
 
 /*
+#include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -49,12 +50,24 @@ static int hs_test_hand_in(void *argument, char *text, size_t room)
 	return hs_hand_in(&rows, c->fails == 0) | hs_hand_in(&one, c->fails == 0);
 }
 
+// Waits as long as `fails` is not 0.
+static int hs_test_wait(void *argument, char *text, size_t room)
+{
+	hs_test_calls *c = argument;
+	(void)text;
+	(void)room;
+	__atomic_add_fetch(&c->runs, 1, __ATOMIC_SEQ_CST);
+	while (__atomic_load_n(&c->fails, __ATOMIC_SEQ_CST) != 0) sched_yield();
+	return 0;
+}
+
 static uint64_t hs_test_function(int which)
 {
 	return which == 0   ? (uint64_t)(uintptr_t)hs_test_run
 	       : which == 1 ? (uint64_t)(uintptr_t)hs_test_fail_silently
 	       : which == 2 ? (uint64_t)(uintptr_t)hs_test_release
-	                    : (uint64_t)(uintptr_t)hs_test_hand_in;
+	       : which == 3 ? (uint64_t)(uintptr_t)hs_test_hand_in
+	                    : (uint64_t)(uintptr_t)hs_test_wait;
 }
 */
 import "C"
@@ -136,6 +149,23 @@ var nativeFuncCases = []testCase{
 		door.Open()
 		k.Sync(s)
 		require.Empty(k, k.RT.Busy())
+	}},
+	{"W4_a_native_function_that_can_fail_is_listed_with_its_thread_if_it_awaits_others", Memory, func(k *Kit) {
+		if !k.RT.ReportsWaits() {
+			return
+		}
+		for _, awaits := range []bool{true, false} {
+			s, c := k.Stream(ordinary), newCalls(k, 1)
+			f := c.function("collective")
+			f.Function, f.AwaitsOthers = uint64(C.hs_test_function(4)), awaits
+			require.NoError(k, s.NativeFunc(k.Me, f))
+			k.Eventually(func() bool { return c.runs() > 0 }, "the function does not begin")
+			busy := k.RT.Busy()
+			atomic.StoreInt32((*int32)(&c.p.fails), 0)
+			k.Sync(s)
+			require.Len(k, busy, 1)
+			require.Equal(k, awaits, busy[0].Need == driver.NeedNative && busy[0].Number != 0, "%+v", busy[0])
+		}
 	}},
 	{"C2_the_error_of_a_native_function_is_its_streams_once", Memory, func(k *Kit) {
 		s, other := k.Stream(ordinary), k.Stream(ordinary)
