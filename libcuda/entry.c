@@ -91,7 +91,7 @@ static void *destroying(void *pair)
     return NULL;
 }
 
-void hs_cuda_destroy_apart(uintptr_t function, uintptr_t argument)
+void hs_cuda_destroy_on_own_thread(uintptr_t function, uintptr_t argument)
 {
     pthread_t thread;
     uintptr_t *pair = malloc(2 * sizeof *pair);

@@ -32,7 +32,7 @@ int hs_cuda_run(void *call, char *text, size_t room);
 void hs_cuda_release(void *call);
 /* Calls the destructor of a user object. */
 void hs_cuda_destroy(uintptr_t function, uintptr_t argument);
-void hs_cuda_destroy_apart(uintptr_t function, uintptr_t argument);
+void hs_cuda_destroy_on_own_thread(uintptr_t function, uintptr_t argument);
 /* Calls a program's function that says how much dynamic shared memory a block of a size needs. */
 size_t hs_cuda_shared_of(uintptr_t function, int block);
 

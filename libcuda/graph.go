@@ -140,9 +140,9 @@ func (c *caller) instantiate(g *graph, flags uint64) (*executable, error) {
 		}
 		return nil, refuse(invalidValue, "an executable graph has no flags %#x", flags)
 	}
-	options, objects := hal.ExecOptions{AutoFree: flags&autoFree != 0}, g.retained()
+	options, objects := hal.ExecOptions{AutoFree: flags&autoFree != 0}, g.retainedReferences()
 	if len(objects) > 0 {
-		options.Ended = objects.releaseApart
+		options.Ended = objects.releaseOnOwnThread
 	}
 	made, err := g.InstantiateWith(c.t, options)
 	if err != nil {
@@ -187,7 +187,7 @@ var graphFunctions = []function{
 			return err
 		}
 		clone := newGraph(made, g.x)
-		clone.objects = g.retained()
+		clone.objects = g.retainedReferences()
 		copied, nodes := made.Nodes(), g.Nodes()
 		clone.original, clone.copied = g.handle, len(copied)
 		for i, n := range copied {
@@ -254,7 +254,7 @@ var graphFunctions = []function{
 			return err
 		}
 		if capture := s.CaptureID(); capture != 0 { // the executable's graph is a node now
-			graphOfCapture(capture, s.x).retainAll(x.objects)
+			graphOfCapture(capture, s.x).retainReferences(x.objects)
 		}
 		return nil
 	})},

@@ -451,7 +451,7 @@ func (c *caller) addChild(g *graph, a *args, count int, handle uintptr) error {
 	}
 	made, err := g.AddChild(c.t, before, child.Graph)
 	if err == nil {
-		g.retainAll(child.copyOfObjects())
+		g.retainReferences(child.currentReferences())
 		put(a, 0, g.node(made).handle)
 	}
 	return err

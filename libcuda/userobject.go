@@ -35,15 +35,15 @@ func (o *userObject) retain(count int) error {
 
 // release calls the program's destructor after the last reference, on this thread.
 func (o *userObject) release(count int) error {
-	last, err := o.drop(count)
+	last, err := o.decrement(count)
 	if last {
 		C.hs_cuda_destroy(C.uintptr_t(o.destructor), C.uintptr_t(o.destroyed))
 	}
 	return err
 }
 
-// drop counts references less, and reports whether there are none any more.
-func (o *userObject) drop(count int) (last bool, err error) {
+// decrement counts references less, and reports whether there are none any more.
+func (o *userObject) decrement(count int) (last bool, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if count > o.count {
@@ -65,24 +65,24 @@ func (r references) release() {
 	}
 }
 
-// releaseApart is release where no thread of the program is: a destructor has a thread of its own, which it may end.
-func (r references) releaseApart() {
+// releaseOnOwnThread is release for a thread that is not the program's: a destructor gets one of its own, which it may end.
+func (r references) releaseOnOwnThread() {
 	for o, count := range r {
-		if last, _ := o.drop(count); last {
-			C.hs_cuda_destroy_apart(C.uintptr_t(o.destructor), C.uintptr_t(o.destroyed))
+		if last, _ := o.decrement(count); last {
+			C.hs_cuda_destroy_on_own_thread(C.uintptr_t(o.destructor), C.uintptr_t(o.destroyed))
 		}
 	}
 }
 
-// copyOfObjects returns the references of the graph.
-func (g *graph) copyOfObjects() references {
+// currentReferences returns the references of the graph.
+func (g *graph) currentReferences() references {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return maps.Clone(g.objects)
 }
 
-// retained returns the references of the graph, which the caller has now, too.
-func (g *graph) retained() references {
+// retainedReferences returns the references of the graph, which the caller has now, too.
+func (g *graph) retainedReferences() references {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for o, count := range g.objects {
@@ -91,8 +91,8 @@ func (g *graph) retained() references {
 	return maps.Clone(g.objects)
 }
 
-// retainAll lets the graph refer to what something refers to that the caller has.
-func (g *graph) retainAll(objects references) {
+// retainReferences lets the graph refer to what something refers to that the caller has.
+func (g *graph) retainReferences(objects references) {
 	for o, count := range objects {
 		if o.retain(count) == nil {
 			g.addReferences(o, count)
