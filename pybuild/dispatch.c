@@ -270,64 +270,48 @@ static object *dispatch(object *self, object *unused)
 
 /* -- what runs and what waits to run, for reports -- */
 
-/* A copy of a call's references, made without allocating an object of Python's: that may collect garbage, and
- * finalizers let other threads run, which may end calls. */
+/* What a thread runs, taken without allocating an object of Python's: that may collect garbage, and finalizers let
+ * other threads run, which may end calls. */
 typedef struct {
     uint64_t ident;
-    int64_t token;
+    int64_t token, count;
     object *function;
-    object **values;
-    intptr_t count;
-} copied;
+} taken;
 
-static copied copy_of(const hs_call *c, uint64_t ident)
+static taken take(const runner *r)
 {
-    copied one = {.ident = ident, .function = none_object};
-    if (c != NULL) {
-        one.token = c->token;
-        if (c->function != NULL) one.function = c->function;
-        one.values = calloc((size_t)c->count + 1, sizeof *one.values);
-        one.count = one.values != NULL ? (intptr_t)c->count : 0;
-        for (intptr_t i = 0; i < one.count; i++) Py_IncRef(one.values[i] = c->values[i]);
+    taken one = {.ident = r->ident, .function = none_object};
+    if (r->call != NULL) {
+        one.token = r->call->token;
+        one.count = (int64_t)r->call->count;
+        if (r->call->function != NULL) one.function = r->call->function;
     }
     Py_IncRef(one.function);
     return one;
 }
 
-/* Makes a tuple of the arguments, and takes over their references. */
-static object *tuple_of(const copied *one)
-{
-    object *arguments = PyTuple_New(one->count);
-    for (intptr_t i = 0; i < one->count; i++) {
-        if (arguments != NULL) PyTuple_SetItem(arguments, i, one->values[i]);
-        else Py_DecRef(one->values[i]);
-    }
-    free(one->values);
-    return arguments;
-}
-
-/* Returns what the threads run: a list of (thread, token, function, arguments). */
+/* Returns what the threads run: a list of (thread, token, function, number of arguments). The arguments stay with the
+ * call: a copy would keep alive for a while what ends with the function. */
 static object *running(object *self, object *unused)
 {
     (void)self;
     (void)unused;
     size_t n = 0, at = 0;
     for (runner *r = runners; r != NULL; r = r->next) n++;
-    copied *all = calloc(n + 1, sizeof *all);
+    taken *all = calloc(n + 1, sizeof *all);
     if (all == NULL) return PyErr_NoMemory();
-    for (runner *r = runners; r != NULL; r = r->next) all[at++] = copy_of(r->call, r->ident);
+    for (runner *r = runners; r != NULL; r = r->next) all[at++] = take(r);
     object *list = PyList_New(0);
-    for (copied *one = all; one < all + n; one++) {
-        object *entry = PyTuple_New(4), *arguments = tuple_of(one);
-        if (entry != NULL && arguments != NULL && list != NULL) {
+    for (taken *one = all; one < all + n; one++) {
+        object *entry = PyTuple_New(4);
+        if (entry != NULL && list != NULL) {
             PyTuple_SetItem(entry, 0, PyLong_FromUnsignedLongLong(one->ident));
             PyTuple_SetItem(entry, 1, PyLong_FromLongLong(one->token));
             PyTuple_SetItem(entry, 2, one->function);
-            PyTuple_SetItem(entry, 3, arguments);
+            PyTuple_SetItem(entry, 3, PyLong_FromLongLong(one->count));
             PyList_Append(list, entry);
         } else {
             Py_DecRef(one->function);
-            if (arguments != NULL) Py_DecRef(arguments);
         }
         if (entry != NULL) Py_DecRef(entry);
     }
@@ -364,9 +348,17 @@ static object *arguments_of(object *self, object *token)
     hs_call *c = given(token);
     if (PyErr_Occurred()) return NULL;
     if (c == NULL || c->function == NULL) return none();
-    copied one = copy_of(c, 0);
-    object *arguments = tuple_of(&one);
-    Py_DecRef(one.function);
+    object **values = malloc((size_t)(c->count + 1) * sizeof *values);
+    if (values == NULL) return PyErr_NoMemory();
+    /* References first: making the tuple may run finalizers, and they let other threads run, which may end the call. */
+    intptr_t count = (intptr_t)c->count;
+    for (intptr_t i = 0; i < count; i++) Py_IncRef(values[i] = c->values[i]);
+    object *arguments = PyTuple_New(count);
+    for (intptr_t i = 0; i < count; i++) {
+        if (arguments != NULL) PyTuple_SetItem(arguments, i, values[i]);
+        else Py_DecRef(values[i]);
+    }
+    free(values);
     return arguments;
 }
 

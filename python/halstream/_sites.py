@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 from collections.abc import Callable, Iterable, Sequence
+from inspect import CO_OPTIMIZED
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
@@ -37,6 +39,7 @@ __all__ = [
     "shown",
     "site_line",
     "stack",
+    "variables",
 ]
 
 #: Folder of the package, with a separator at its end.
@@ -279,6 +282,21 @@ def frame_line(frame: FrameType) -> str:
         at = at.f_back
     at = at or frame
     return code_line(at.f_code, at.f_lineno)
+
+
+def variables(frame: FrameType) -> dict[str, Any]:
+    """Return what the variables of a frame stand for now; what the program drops later, the frame does not keep.
+
+    Before CPython 3.13 `frame.f_locals` of a function is a dictionary that stays with the frame.
+    """
+    names = frame.f_locals
+    found = dict(names)
+    # While a function is traced, the interpreter itself gives the variables back what the dictionary has.
+    stays = isinstance(names, dict) and frame.f_code.co_flags & CO_OPTIMIZED and frame.f_trace is None
+    # The frame, the variable here and the argument refer to it, and the program if it has asked for it.
+    if stays and sys.getrefcount(names) <= 3:
+        names.clear()
+    return found
 
 
 def function_line(function: Any) -> str:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -191,3 +193,28 @@ def test_W2_a_main_thread_that_waits_for_sigterm_is_left_alone(child: Child) -> 
         """
     )
     assert done.returncode == 0, done.stderr
+
+
+class Thing:
+    """Something that tells when it goes."""
+
+
+def test_W5_a_look_at_a_thread_keeps_nothing_alive_that_the_thread_drops() -> None:
+    thing, lock, main, seen = Thing(), threading.Lock(), threading.get_ident(), threading.Event()
+    gone: list[str] = []
+    weakref.finalize(thing, gone.append, "thing")
+
+    def look() -> None:
+        end = time.monotonic() + LIMIT
+        while not seen.is_set() and time.monotonic() < end:
+            if main in _watching._waiters.take(threading.get_ident()).blocks:
+                seen.set()
+        lock.release()
+
+    looker = threading.Thread(target=look)
+    lock.acquire()
+    looker.start()
+    lock.acquire()
+    looker.join(LIMIT)
+    del thing
+    assert seen.is_set() and gone == ["thing"]

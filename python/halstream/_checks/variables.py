@@ -227,7 +227,7 @@ def _note(frame: types.FrameType | None, site: int) -> None:
             found = modules[id(frame.f_globals)]
             if code.co_flags & _OPTIMIZED:
                 names = code.co_varnames + code.co_cellvars + code.co_freevars
-                found = {**_not_hidden(found, names, frame.f_globals), **_of_function(frame)}
+                found = {**_not_hidden(found, names, frame.f_globals), **_found_in(_sites.variables(frame), _DEPTH)}
             elif type(frame.f_locals) is dict and frame.f_locals is not frame.f_globals:  # the body of a class
                 found = {**_not_hidden(found, frame.f_locals, frame.f_globals), **_found_in(frame.f_locals, _DEPTH)}
             if direct and _sites.real_torch.current is not None:
@@ -239,18 +239,6 @@ def _note(frame: types.FrameType | None, site: int) -> None:
             _looked.pairs.update(pair for pair in found.items() if pair[1][0] != "memory")
         direct = False
         frame = frame.f_back
-
-
-def _of_function(frame: types.FrameType) -> dict[str, Key]:
-    """Return what the variables of a function stand for."""
-    variables = frame.f_locals
-    try:
-        return _found_in(variables, _DEPTH)
-    finally:
-        # Before CPython 3.13 the dictionary stays with the frame, and would keep alive what the program drops. The
-        # frame, the variable here and the argument refer to it, and the program if it has asked for it.
-        if isinstance(variables, dict) and sys.getrefcount(variables) <= 3:
-            variables.clear()
 
 
 def _not_hidden(found: dict[str, Key], names: Iterable[str], variables: Mapping[str, Any]) -> dict[str, Key]:

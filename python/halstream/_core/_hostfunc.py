@@ -228,11 +228,14 @@ def place_of(token: int) -> str:
     return "" if _c is None else _sites.site_line(_c.site_of(token))
 
 
-def running() -> dict[int, tuple[int, Any, tuple[Any, ...]]]:
-    """Return what the threads run for streams: by thread, the token, the function and its arguments."""
+def running() -> dict[int, tuple[int, Any, int]]:
+    """Return what the threads run for streams: by thread, the token, the function and how many arguments it has.
+
+    The arguments are not handed out: whoever looks would keep them alive after the function has ended.
+    """
     if _c is None:
         return {}
-    return {ident: (token, function, args) for ident, token, function, args in _c.running() if token}
+    return {ident: (token, function, count) for ident, token, function, count in _c.running() if token}
 
 
 def _nothing() -> None:

@@ -19,7 +19,7 @@ import re
 import selectors
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from types import BuiltinMethodType, CodeType, FrameType, MemberDescriptorType
 from typing import Any, NamedTuple
 
@@ -63,10 +63,11 @@ def blocked(frame: FrameType, ident: int) -> Block | None:
     ident : int
         The thread.
     """
-    code, names = frame.f_code, frame.f_locals
+    code = frame.f_code
     if code is _WAIT:
-        return _condition(frame, names)
+        return _condition(frame)
     if code is _JOIN:
+        names = _sites.variables(frame)
         limit = names.get("timeout", 0)
         if limit is None or (limit < 0 and names.get("block") is True):
             return _end_of(names.get("self"))
@@ -81,15 +82,15 @@ def blocked(frame: FrameType, ident: int) -> Block | None:
         # What the interpreter calls itself leaves nobody to whom an error could be raised.
         return Block("waits at the end of the program for its threads", idle=frame.f_back is None)
     if code is _pool_worker():
-        return Block("is idle", idle=True) if names["work_queue"].empty() else None
+        return Block("is idle", idle=True) if _sites.variables(frame)["work_queue"].empty() else None
     if code.co_filename == "<frozen importlib._bootstrap>" and code.co_name == "acquire":
-        lock = names.get("self")
+        lock = _sites.variables(frame).get("self")
         owner = getattr(lock, "owner", None)
         if type(owner) is int and owner != ident:
             return Block(f"waits for the import of {getattr(lock, 'name', 'a module')!r}", owner)
         return None
     if code.co_filename == _CONTROLLED_FILE and frame.f_back is not None and frame.f_back.f_code is _WAIT:
-        return _condition(frame.f_back, frame.f_back.f_locals)
+        return _condition(frame.f_back)
     if code.co_filename == _CONTROL_FILE:
         return _controlled(frame)
     if code.co_filename in HOOKS:
@@ -98,10 +99,10 @@ def blocked(frame: FrameType, ident: int) -> Block | None:
     return _lock(_taken(frame), ident)
 
 
-def calling(function: Any, args: Any, ident: int) -> Block | None:
-    """Return the wait of a thread that is inside a call of a built-in function."""
+def calling(function: Any, ident: int) -> Block | None:
+    """Return the wait of a thread that is inside a call of a built-in function without arguments."""
     owner = getattr(function, "__self__", None)
-    if args or not isinstance(function, BuiltinMethodType) or not _called(type(owner), function.__name__):
+    if not isinstance(function, BuiltinMethodType) or not _called(type(owner), function.__name__):
         return None
     return _lock(owner, ident)
 
@@ -112,30 +113,31 @@ def thread_name(ident: int) -> str:
     return f"thread {thread.name}" if thread is not None else f"thread {ident}"
 
 
-def _condition(frame: FrameType, names: Mapping[str, Any]) -> Block | None:
+def _condition(frame: FrameType) -> Block | None:
     """Return the wait of a `Condition`, which most waits of the library are in the end."""
+    names = _sites.variables(frame)
     waiter, condition = names.get("waiter"), names.get("self")
     if names.get("timeout", 0) is not None or waiter not in getattr(condition, "_waiters", ()):
         return None  # it ends by itself, or was notified
     outer, inner = frame.f_back, frame
     while outer is not None and outer.f_code.co_filename in _LIBRARY and outer.f_code not in _THREAD:
         inner, outer = outer, outer.f_back
-    waits = inner.f_locals.get("self", condition)
+    waits = _sites.variables(inner).get("self", condition)
     return Block(f"waits in {type(waits).__name__}.{inner.f_code.co_name}()")
 
 
 def _controlled(frame: FrameType) -> Block | None:
     """Return the wait of a thread that takes turns and has given its own away."""
-    outer, member = frame.f_back, frame.f_locals.get("member")
+    outer, member = frame.f_back, _sites.variables(frame).get("member")
     if frame.f_code.co_name != "_await" or outer is None or outer.f_code.co_name != "wait":
         return None  # it waits for its turn only
-    if outer.f_locals.get("timeout", 0) is not None or getattr(member, "state", None) != "blocked":
+    if _sites.variables(outer).get("timeout", 0) is not None or getattr(member, "state", None) != "blocked":
         return None
     at: FrameType | None = outer
     while at is not None and at.f_code.co_filename in (_CONTROL_FILE, _CONTROLLED_FILE):
         at = at.f_back
     if at is not None and at.f_code is _WAIT:
-        return _condition(at, at.f_locals)
+        return _condition(at)
     return Block("waits for another thread")
 
 
@@ -286,7 +288,7 @@ def _value(steps: Sequence[_Step], at: int, frame: FrameType) -> tuple[Any, int]
         return UNKNOWN, at
     spaces = [frame.f_globals, vars(builtins)]
     if name != "LOAD_GLOBAL":
-        spaces.insert(0, frame.f_locals)
+        spaces.insert(0, _sites.variables(frame))
     return next((space[value] for space in spaces if value in space), UNKNOWN), at - 1
 
 

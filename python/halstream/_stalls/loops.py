@@ -29,9 +29,9 @@ _NO_LIMIT = 24 * 60 * 60
 def asyncio_waits(frame: FrameType) -> Any:
     """Return the loop of asyncio that waits in this frame of a selector and that nothing wakes, if any."""
     outer = frame.f_back
-    loop = None if outer is None or outer.f_code.co_name != "_run_once" else outer.f_locals.get("self")
-    limit = frame.f_locals.get("timeout")
-    if limit not in (None, -1) or loop is None or getattr(loop, "_selector", None) is not frame.f_locals["self"]:
+    loop = None if outer is None or outer.f_code.co_name != "_run_once" else _sites.variables(outer).get("self")
+    names = _sites.variables(frame)
+    if names.get("timeout") not in (None, -1) or loop is None or getattr(loop, "_selector", None) is not names["self"]:
         return None
     return loop if not loop._scheduled and asyncio_is_over(loop) else None
 
@@ -61,7 +61,7 @@ def trio_waits(frame: FrameType) -> Any:
     trio = sys.modules.get("trio")
     if trio is None or outer is None or outer.f_code is not getattr(trio.run, "__code__", None):
         return None
-    runner, limit = outer.f_locals.get("runner"), outer.f_locals.get("timeout", 0)
+    runner, limit = _sites.variables(outer).get("runner"), _sites.variables(outer).get("timeout", 0)
     return runner if limit >= _NO_LIMIT and trio_is_over(runner) else None
 
 

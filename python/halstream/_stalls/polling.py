@@ -110,4 +110,4 @@ def _value(path: ast.expr, frame: FrameType) -> Any:
         return attribute(_value(path.value, frame), path.attr)
     if not isinstance(path, ast.Name):
         return UNKNOWN
-    return frame.f_locals.get(path.id, frame.f_globals.get(path.id, UNKNOWN))
+    return _sites.variables(frame).get(path.id, frame.f_globals.get(path.id, UNKNOWN))

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
-from .. import _native
+from .. import _native, _sites
 from .._core import _context, _hostfunc
 from .._native._constants import NEED_NATIVE, NEED_NOTHING
 from .._records import BusyRecord, GraphRecord, PartyRecord, PlaceRecord, StateRecord, WaitRecord, decode, encode
@@ -51,7 +51,7 @@ class Running(NamedTuple):
 
     token: int
     function: Any
-    args: Any
+    arguments: int  #: how many it takes
 
 
 class Picture:
@@ -116,8 +116,8 @@ class Picture:
         if ident in self.waits:
             return
         block = _blocked.blocked(frame, ident)
-        if block is None and found is not None and found[0] and found[1] is not None:
-            block = _blocked.calling(found[1].function, found[1].args, ident)
+        if block is None and found is not None and found[0] and found[1] is not None and not found[1].arguments:
+            block = _blocked.calling(found[1].function, ident)
         if block is not None:
             self.blocks[ident] = block
         elif found is not None or not _actors.belongs_to_tool(ident, frame):
@@ -180,7 +180,7 @@ def function_waits(token: int, me: int) -> int:
 
 
 def _task(
-    ident: int, frame: FrameType, performed: dict[int, tuple[int, Any, tuple[Any, ...]]]
+    ident: int, frame: FrameType, performed: dict[int, tuple[int, Any, int]]
 ) -> tuple[bool, Running | None, bool] | None:
     """Return what a thread that takes functions from streams does, None for other threads.
 
@@ -195,10 +195,10 @@ def _task(
     if at.f_code is not _PROCESS:
         running = performed.get(ident)
         return at is frame, running and Running(*running), False
-    names = at.f_locals
+    names = _sites.variables(at)
     if "function" not in names:
         return at is frame, None, True
-    return at is frame, Running(names["token"], names["function"], ()), True
+    return at is frame, Running(names["token"], names["function"], 0), True
 
 
 def _names(places: list[PlaceRecord]) -> tuple[Name, ...]:
