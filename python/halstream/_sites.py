@@ -11,7 +11,6 @@ import functools
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from inspect import CO_OPTIMIZED
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
@@ -19,6 +18,7 @@ from . import _native
 from ._records import FrameRecord, decode
 
 __all__ = [
+    "OPTIMIZED",
     "ROOT",
     "Frame",
     "code_line",
@@ -44,6 +44,9 @@ __all__ = [
 
 #: Folder of the package, with a separator at its end.
 ROOT = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
+#: The flag of code whose variables are in no dictionary. It is `inspect.CO_OPTIMIZED`; to import that takes long.
+OPTIMIZED = 1
 
 #: The redirection of the real torch, which is no part of the dialect that mirrors it.
 _REDIRECT = os.path.join(ROOT, "torch", "_redirect") + os.sep
@@ -292,7 +295,7 @@ def variables(frame: FrameType) -> dict[str, Any]:
     names = frame.f_locals
     found = dict(names)
     # While a function is traced, the interpreter itself gives the variables back what the dictionary has.
-    stays = isinstance(names, dict) and frame.f_code.co_flags & CO_OPTIMIZED and frame.f_trace is None
+    stays = isinstance(names, dict) and frame.f_code.co_flags & OPTIMIZED and frame.f_trace is None
     # The frame, the variable here and the argument refer to it, and the program if it has asked for it.
     if stays and sys.getrefcount(names) <= 3:
         names.clear()

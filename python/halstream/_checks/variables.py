@@ -60,7 +60,6 @@ _PLAIN = (
 #: What stands between the arguments of a call and the call.
 _BETWEEN = ("PRECALL", "CACHE", "EXTENDED_ARG")
 _FIRST = re.compile(r"[.\[]")  # what ends the variable that a name begins with
-_OPTIMIZED = 1  # the flag of code whose variables are in no dictionary
 _HEAP = 1 << 9  # the flag of classes that are written in Python
 
 
@@ -225,7 +224,7 @@ def _note(frame: types.FrameType | None, site: int) -> None:
             if id(frame.f_globals) not in modules:
                 modules[id(frame.f_globals)] = _found_in(frame.f_globals, 1)
             found = modules[id(frame.f_globals)]
-            if code.co_flags & _OPTIMIZED:
+            if code.co_flags & _sites.OPTIMIZED:
                 names = code.co_varnames + code.co_cellvars + code.co_freevars
                 found = {**_not_hidden(found, names, frame.f_globals), **_found_in(_sites.variables(frame), _DEPTH)}
             elif type(frame.f_locals) is dict and frame.f_locals is not frame.f_globals:  # the body of a class
