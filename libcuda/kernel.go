@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	"halstream/hal"
-	"halstream/ptx"
 )
 
 // kernel is a function that streams launch: one of a module (CUfunction), or one of a library, which is loaded in each
@@ -129,15 +128,11 @@ func (k *kernel) attribute(number int) (int, error) {
 	case functionShared:
 		return known.Shared, nil
 	case functionConstant:
-		m, err := ptx.Parse(k.module.text)
-		if err != nil {
-			return 0, refuse(invalidPTX, "%v", err)
-		}
-		return m.ConstantBytes(), nil
+		return known.Constant, nil
 	case functionLocal:
 		return known.Local, nil
 	case functionRegisters:
-		return max(0, known.Registers), nil
+		return known.Registers, nil
 	case functionPTX:
 		return known.PTXVersion, nil
 	case functionBinary:

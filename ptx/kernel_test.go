@@ -149,3 +149,23 @@ func TestBounds(t *testing.T) {
 	require.True(t, strings.HasPrefix(err.Error(), "Invalid __global__ write of size 4 bytes at address 0x"), err)
 	require.Contains(t, err.Error(), "is 1 bytes after the nearest allocation")
 }
+
+func TestKernel_registersAreWhatIsAliveAtOnce(t *testing.T) {
+	registers := func(body string) int {
+		m, err := Parse(head + ".visible .entry k(.param .u64 p) {\n" +
+			"\t.reg .b32 %r<9>;\n\t.reg .b64 %rd<2>;\n\tld.param.u64 %rd1, [p];\n" + body + "\tret;\n}\n")
+		require.NoError(t, err)
+		k, err := m.Kernel("k")
+		require.NoError(t, err)
+		return k.Registers()
+	}
+	var inTurn, loads, stores strings.Builder
+	for i := range 4 {
+		load, store := fmt.Sprintf("\tld.b32 %%r%d, [%%rd1];\n", i), fmt.Sprintf("\tst.b32 [%%rd1], %%r%d;\n", i)
+		inTurn.WriteString(load + store)
+		loads.WriteString(load)
+		stores.WriteString(store)
+	}
+	require.Equal(t, 4, registers(inTurn.String())) // an address and a value, of the four that each frame has
+	require.Equal(t, 6, registers(loads.String()+stores.String()))
+}

@@ -153,6 +153,7 @@ type Kernel struct {
 	bytes    int // of all parameters
 	shared   int
 	local    int
+	frame    int // bytes of the registers of a thread
 	accesses []Access
 	lines    []int32
 	texts    []*opcode
@@ -191,7 +192,7 @@ func (m *Module) Kernel(name string) (*Kernel, error) {
 	if k.shared > MaxShared {
 		return nil, fmt.Errorf("ptx: kernel %s has %d bytes of shared memory; %d are the most", name, k.shared, MaxShared)
 	}
-	k.local = int(p.funcs[0].local_bytes)
+	k.local, k.frame = int(p.funcs[0].local_bytes), int(p.funcs[0].frame_bytes)
 	k.accesses = p.reach
 	k.locs = make([]int32, len(p.code))
 	for i := range p.code {
@@ -278,6 +279,10 @@ func (k *Kernel) SharedBytes() int { return k.shared }
 
 // LocalBytes is the local memory of a thread.
 func (k *Kernel) LocalBytes() int { return k.local }
+
+// Registers is how many registers of 32 bits hold what is alive at once in a thread, 255 at most. What a GPU's compiler
+// makes of the text takes another number.
+func (k *Kernel) Registers() int { return min(255, (k.frame+3)/4) }
 
 // Block is the size of a block that the text demands, or zeros.
 func (k *Kernel) Block() [3]int { return k.f.reqBlock }

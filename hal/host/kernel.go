@@ -129,10 +129,10 @@ func (k *kernel) Accesses() string {
 	return string(letters)
 }
 
-// Attributes implements driver.Function. The processor's registers are no GPU's.
+// Attributes implements driver.Function.
 func (k *kernel) Attributes() (driver.Attributes, error) {
-	made := driver.Attributes{Shared: k.k.SharedBytes(), Constant: -1, Local: k.k.LocalBytes(), Registers: -1,
-		BinaryVersion: 10*capability[0] + capability[1]}
+	made := driver.Attributes{Shared: k.k.SharedBytes(), Constant: k.p.m.ConstantBytes(), Local: k.k.LocalBytes(),
+		Registers: k.k.Registers(), BinaryVersion: 10*capability[0] + capability[1]}
 	made.PTXVersion, _ = strconv.Atoi(strings.TrimRight(strings.TrimPrefix(k.p.m.Target(), "sm_"), "af"))
 	return made, nil
 }

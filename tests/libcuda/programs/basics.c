@@ -206,6 +206,8 @@ static void modules(void)
     IS(threads == 1024 && blocks == 2);
     OK(cuFuncGetAttribute(&threads, 2, f));
     IS(threads == 12); /* bytes of constant memory */
+    OK(cuFuncGetAttribute(&threads, 4, f));
+    IS(threads > 0); /* registers of a thread */
     OK(cuMemAlloc_v2(&p, sizeof back));
     OK(cuMemsetD32_v2(p, 40, 300));
     OK(add(f, p, 300, 2, NULL));
