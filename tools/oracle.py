@@ -29,10 +29,10 @@ FOLDER = ROOT / "build" / "oracle"
 EXPECTED = ROOT / "tools" / "oracle.toml"
 #: The clients and what their tests need. Versions are pinned: tools/oracle.toml names tests.
 PACKAGES = [
-    "cuda-bindings==12.9.10",
+    "cuda-bindings==12.9.7",  # in later ones handles for other processes lack a field that numba-cuda 0.30 reads
     "cuda-core==1.2.2",
     "numba-cuda==0.30.4",
-    "numba==0.68.1",
+    "numba==0.66.0",  # from 0.68 on it stamps its cache otherwise than numba-cuda 0.30, with which it shares files
     "numpy==2.4.6",
     "nvidia-cuda-nvrtc-cu12==12.9.86",
     "nvidia-cuda-nvcc-cu12==12.9.86",

@@ -28,8 +28,12 @@ from oracle import Outcome, judge, listed
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "build" / "oracle-libcuda"
 EXPECTED = ROOT / "tools" / "oracle_libcuda.toml"
-#: Those of tools/oracle.py, and what kernels of these tests include and compare with.
-PACKAGES = [*oracle.PACKAGES, "nvidia-cuda-cccl-cu12==12.9.27", "ml_dtypes==0.6.0", "scipy==1.17.1"]
+#: Those of tools/oracle.py, what kernels of these tests include and compare with, and the extra cli of halstream.
+PACKAGES = [
+    *oracle.PACKAGES,
+    *("nvidia-cuda-cccl-cu12==12.9.27", "ml_dtypes==0.6.0", "scipy==1.17.1"),
+    *("typer", "rich", "perfetto"),  # of halstream run
+]
 #: Seconds for a file, and for a test alone.
 LIMIT, ALONE = 900, 150
 
