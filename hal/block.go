@@ -126,6 +126,12 @@ func (variable) giveBack(*Block) {}
 
 func (foreign) giveBack(*Block) {}
 
+// isFreeable reports whether Free takes the block: what a module or another process has allocated is theirs.
+func (b *Block) isFreeable() bool {
+	_, isOpened := b.owner.(*opened)
+	return b.Kind == DeviceMemory && b.owner != variable{} && !isOpened
+}
+
 // pooled returns what a block of a pool is, nil for another one.
 func (b *Block) pooled() *pooled {
 	p, _ := b.owner.(*pooled)

@@ -223,6 +223,11 @@
 //     back to the device or, once the stream is closed, to another stream as a whole.
 //   - M24: A free that by its contract waits for nothing, such as aclrtFree, is an access of
 //     the host to the memory: work on it that the host has not waited for is reported.
+//   - M26: Other processes of the machine can work on memory of a device by a handle, as
+//     of the device of that number there: what one writes the others see. It can be
+//     shared when no pending work uses it or a neighbour on its pages. A process opens
+//     no memory of its own. What is opened stays until it was closed as often and
+//     pending work on it is done; a handle of a process that has ended opens nothing.
 //
 // # Kernel
 //
@@ -423,7 +428,8 @@
 //   - W6: Where a launch of a graph never ends, the text names the node that it is at with
 //     the line that made it, whether or not a tool was on when the graph was captured. On the
 //     host device the text of a limit that passes does, too.
-//   - W5: No thread of a process in which nothing is pending is woken up to check.
+//   - W5: No thread of a process in which nothing is pending is woken up to check. A
+//     check keeps nothing of the program alive that the program drops.
 //
 // # Process
 //

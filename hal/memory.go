@@ -116,14 +116,19 @@ func (rt *Runtime) forgetBlock(b *Block) {
 
 // addBlock adds a new block to the map.
 func (rt *Runtime) addBlock(b *Block) {
-	b.rt = rt
 	rt.memory.mu.Lock()
+	rt.insertBlock(b)
+	rt.memory.mu.Unlock()
+}
+
+// insertBlock is addBlock for a caller that holds the memory's lock.
+func (rt *Runtime) insertBlock(b *Block) {
+	b.rt = rt
 	if rt.WatchesPages() {
 		rt.countUnseen(b)
 	}
 	rt.memory.blocks.Insert(b.Start, b.Size, b)
 	rt.memory.listed = nil
-	rt.memory.mu.Unlock()
 }
 
 // AllocHost returns size bytes of pinned host memory, aligned to 256.
@@ -222,7 +227,7 @@ func (rt *Runtime) free(t *Thread, addr uint64, noWait bool) error {
 	rt.ReportTouched(t) // while the block is known
 	m := &rt.memory
 	m.mu.Lock()
-	b, err := rt.liveBlockAt(op, addr, func(b *Block) bool { return b.Kind == DeviceMemory && b.owner != variable{} }, "device memory")
+	b, err := rt.liveBlockAt(op, addr, (*Block).isFreeable, "device memory")
 	if err == nil && b.ofGraph() != nil {
 		if err = b.endLaunched(op); err == nil && b.graphs > 0 {
 			m.mu.Unlock()

@@ -41,7 +41,7 @@ const renamedVersion = 12000
 
 // functions is the table of all.
 var functions = withFirstVersions(processFunctions, deviceFunctions, contextFunctions, streamFunctions, eventFunctions,
-	hostFunctions, memoryFunctions, poolFunctions, copyFunctions, fillFunctions, valueFunctions, moduleFunctions,
+	hostFunctions, memoryFunctions, shareFunctions, poolFunctions, copyFunctions, fillFunctions, valueFunctions, moduleFunctions,
 	linkFunctions, kernelFunctions, launchFunctions, captureFunctions, graphFunctions, nodeFunctions, userObjectFunctions, refusedFunctions)
 
 // withFirstVersions returns all functions, those with firstVersion also as it.

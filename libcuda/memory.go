@@ -41,6 +41,7 @@ type allocation struct {
 	host    bool // host memory of the driver
 	given   bool // host memory of the program, which is registered
 	ofGraph bool // a node of a graph allocates it
+	opened  bool // memory of another process
 	waits   bool // copies and fills that block do so until they have ended; guarded by the lock of allocations
 	pool    *pool
 	size    uint64
@@ -129,9 +130,11 @@ func endAllocation(address uint64, fits func(one *allocation) bool, end func(one
 }
 
 // Allocations as endAllocation asks for them.
-func (one *allocation) onDevice() bool   { return !one.host && !one.given }
-func (one *allocation) onHost() bool     { return one.host }
-func (one *allocation) registered() bool { return one.given }
+func (one *allocation) onDevice() bool         { return !one.host && !one.given && !one.opened }
+func (one *allocation) onHost() bool           { return one.host }
+func (one *allocation) registered() bool       { return one.given }
+func (one *allocation) ofProcess() bool        { return one.onDevice() && one.pool == nil && !one.managed }
+func (one *allocation) ofAnotherProcess() bool { return one.opened }
 
 // freeAt frees the memory at an address, whose allocation fits; otherwise is the error without one.
 func (c *caller) freeAt(address uint64, fits func(one *allocation) bool, otherwise error) error {
@@ -558,7 +561,7 @@ func (p *pointer) put(number int, where uint64) error {
 		}
 		*pointerAt[int32](where) = ordinal
 	case 10: // IS_LEGACY_CUDA_IPC_CAPABLE
-		*pointerAt[uint32](where) = 0
+		*pointerAt[uint32](where) = uint32(boolInt(known && p.one.ofProcess()))
 	case 11: // RANGE_START_ADDR
 		*pointerAt[uint64](where) = p.start
 	case 12: // RANGE_SIZE

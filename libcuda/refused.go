@@ -4,7 +4,7 @@ package libcuda
 
 const (
 	noTextures   = "kernels here have no textures, surfaces and arrays; use linear memory"
-	noProcesses  = "memory and events are not shared between processes; let one process use them"
+	noProcesses  = "events and pools are not shared between processes; share memory of cuMemAlloc, and wait for it in each process"
 	noExternal   = "there is no other device whose memory or semaphores could be imported"
 	noVirtual    = "addresses are not mapped piece by piece; use cuMemAlloc or cuMemAllocAsync"
 	noGreen      = "a device here has no parts that could be reserved; use its primary context"
@@ -57,7 +57,7 @@ var refusedNames = map[string][]string{
 		"cuTexRefSetMipmapLevelClamp", "cuTexRefSetMipmappedArray",
 	},
 	noProcesses: {
-		"cuIpcGetEventHandle", "cuIpcOpenEventHandle", "cuIpcGetMemHandle", "cuIpcOpenMemHandle", "cuIpcOpenMemHandle_v2", "cuIpcCloseMemHandle",
+		"cuIpcGetEventHandle", "cuIpcOpenEventHandle",
 		"cuMemPoolExportToShareableHandle", "cuMemPoolImportFromShareableHandle", "cuMemPoolExportPointer", "cuMemPoolImportPointer",
 		"cuMemExportToShareableHandle", "cuMemImportFromShareableHandle",
 	},

@@ -2,6 +2,7 @@ package haltest
 
 import (
 	"fmt"
+	"runtime"
 	"sync"
 	"testing"
 
@@ -158,6 +159,54 @@ var memoryCases = []testCase{
 		if k.Has(Exact) {
 			require.Equal(k, before, after)
 		}
+	}},
+	{"M26_memory_is_shared_once_nothing_works_on_its_pages", Memory | Grows, func(k *Kit) {
+		s, b, beside := k.Stream(ordinary), k.Alloc(0, small), k.Alloc(0, small)
+		host, _ := k.Pinned(small)
+		hold := Hold(k, s).Started()
+		k.Fill(s, b, 7)
+		point, err := k.RT.SharePoint(k.Me, b.Start+1)
+		if k.RT.Name() != "host" || runtime.GOOS != "linux" {
+			require.ErrorIs(k, err, hal.ErrNotSupported)
+			hold.Release()
+			return
+		}
+		require.NoError(k, err)
+		require.False(k, point.Wait(0))
+		_, err = k.RT.ShareMemory(k.Me, b.Start)
+		require.ErrorIs(k, err, hal.ErrInvalidValue)
+		require.ErrorContains(k, err, "pending work uses the memory")
+		hold.Release()
+		k.Reached(point)
+		handle, err := k.RT.ShareMemory(k.Me, b.Start)
+		require.NoError(k, err)
+		again, err := k.RT.ShareMemory(k.Me, b.Start+small/2)
+		require.NoError(k, err)
+		require.Equal(k, handle, again)
+		require.Equal(k, byte(7), k.Read(b)[small-1])
+		k.Fill(s, b, 8)
+		k.Fill(s, beside, 9)
+		k.Sync(s)
+		require.Equal(k, byte(8), k.Read(b)[0])
+		require.Equal(k, byte(9), k.Read(beside)[0])
+		_, err = k.RT.ShareMemory(k.Me, host.Start)
+		require.ErrorIs(k, err, hal.ErrInvalidValue)
+	}},
+	{"M26_a_process_opens_no_memory_of_its_own_and_no_broken_handle", Memory | Grows, func(k *Kit) {
+		if k.RT.Name() != "host" || runtime.GOOS != "linux" {
+			_, err := k.RT.ShareMemory(k.Me, k.Alloc(0, small).Start)
+			require.ErrorIs(k, err, hal.ErrNotSupported)
+			return
+		}
+		own, err := k.RT.ShareMemory(k.Me, k.Alloc(0, small).Start)
+		require.NoError(k, err)
+		_, err = k.RT.OpenMemory(k.Me, own)
+		require.ErrorIs(k, err, hal.ErrWrongContext)
+		_, err = k.RT.OpenMemory(k.Me, hal.MemoryHandle{})
+		require.ErrorIs(k, err, hal.ErrInvalidValue)
+		_, err = k.RT.CloseMemory(k.Me, k.Alloc(0, small).Start)
+		require.ErrorIs(k, err, hal.ErrInvalidValue)
+		require.ErrorContains(k, err, "not memory of another process")
 	}},
 	{"P2_a_free_does_not_stop_its_caller_while_a_stream_is_held", Memory | Grows, func(k *Kit) {
 		s, unused := k.Stream(ordinary), k.Alloc(0, small)

@@ -127,8 +127,9 @@ type region struct {
 	unmapped  bool
 	releasing sync.WaitGroup
 	// shared says that accesses can be watched: each block has pages of its own, in area.
-	shared bool
-	area   *touch.Area
+	shared  bool
+	area    *touch.Area
+	sharing sharing
 }
 
 func newRegion(what string, limit uint64) *region {
@@ -230,14 +231,14 @@ func (r *region) release(addr uint64) {
 	r.releasing.Add(1)
 	defer r.releasing.Done()
 	r.mu.Unlock()
+	var from, to uint64 // whole pages
 	if r.shared {
 		r.area.Return(addr, size)
 	} else if size >= backAt {
 		// Without the lock: giving many pages back takes milliseconds, and the
 		// range is nobody's until it is among the free ones.
 		page := uint64(syscall.Getpagesize())
-		from := (addr + page - 1) &^ (page - 1)
-		to := (addr + size) &^ (page - 1)
+		from, to = (addr+page-1)&^(page-1), (addr+size)&^(page-1)
 		giveBack(r.bytes[from-r.base : to-r.base])
 		if size >= hugeAt {
 			// Small blocks may come to lie here.
@@ -246,6 +247,7 @@ func (r *region) release(addr uint64) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.sharing.returned(from-r.base, to-from)
 	r.inUse -= size
 	r.freed(c)
 }
@@ -282,6 +284,7 @@ func (r *region) unmap() {
 		r.area, r.free = nil, bestfit.Bin{}
 	}
 	if r.bytes != nil {
+		r.sharing.close()
 		_ = syscall.Munmap(r.bytes)
 		r.bytes, r.free = nil, bestfit.Bin{}
 	}

@@ -43,6 +43,11 @@ def test_U1_each_edge_of_the_functions_is_as_documented(compiled: Compiled, run:
     assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
 
 
+def test_M26_what_one_process_writes_to_shared_memory_the_other_sees(compiled: Compiled, run: Run) -> None:
+    done = run(compiled("processes"))
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
+
+
 @pytest.mark.parametrize("noun", ["devices", "memory", "kernels", "streams", "faults"])
 def test_U7_the_calls_of_the_cuda_runtime_are_as_documented(compiled: Compiled, run: Run, noun: str) -> None:
     done = run(compiled("runtime"), noun)

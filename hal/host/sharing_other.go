@@ -1,0 +1,24 @@
+//go:build !linux
+
+package host
+
+import "halstream/hal/driver"
+
+// sharing is nothing here: memory is shared by files that exist only in memory, and by /proc.
+type sharing struct{}
+
+func (*sharing) returned(offset, size uint64) {}
+func (*sharing) close()                       {}
+
+// Share implements driver.SharingDevice.
+func (d *Device) Share(addr, size uint64) (driver.SharedMemory, error) {
+	return driver.SharedMemory{}, driver.Errorf(driver.NotSupported, "share memory with other processes", "only on Linux")
+}
+
+// Map implements driver.SharingDevice.
+func (d *Device) Map(driver.SharedMemory) (uint64, error) {
+	return 0, driver.Errorf(driver.NotSupported, "map memory of another process", "only on Linux")
+}
+
+// Unmap implements driver.SharingDevice.
+func (d *Device) Unmap(addr, size uint64) {}
