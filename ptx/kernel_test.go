@@ -151,21 +151,39 @@ func TestBounds(t *testing.T) {
 }
 
 func TestKernel_registersAreWhatIsAliveAtOnce(t *testing.T) {
-	registers := func(body string) int {
-		m, err := Parse(head + ".visible .entry k(.param .u64 p) {\n" +
-			"\t.reg .b32 %r<9>;\n\t.reg .b64 %rd<2>;\n\tld.param.u64 %rd1, [p];\n" + body + "\tret;\n}\n")
+	m, err := Parse(head + `
+.entry in_turn(.param .u64 p) {
+	.reg .b32 %r<4>;
+	.reg .b64 %rd1;
+	ld.param.u64 %rd1, [p];
+	ld.b32 %r0, [%rd1];
+	st.b32 [%rd1], %r0;
+	ld.b32 %r1, [%rd1];
+	st.b32 [%rd1], %r1;
+	ld.b32 %r2, [%rd1];
+	st.b32 [%rd1], %r2;
+	ld.b32 %r3, [%rd1];
+	st.b32 [%rd1], %r3;
+	ret;
+}
+.entry at_once(.param .u64 p) {
+	.reg .b32 %r<4>;
+	.reg .b64 %rd1;
+	ld.param.u64 %rd1, [p];
+	ld.b32 %r0, [%rd1];
+	ld.b32 %r1, [%rd1];
+	ld.b32 %r2, [%rd1];
+	ld.b32 %r3, [%rd1];
+	st.b32 [%rd1], %r0;
+	st.b32 [%rd1], %r1;
+	st.b32 [%rd1], %r2;
+	st.b32 [%rd1], %r3;
+	ret;
+}`)
+	require.NoError(t, err)
+	for name, registers := range map[string]int{"in_turn": 4, "at_once": 6} { // each frame has four; an address takes two
+		k, err := m.Kernel(name)
 		require.NoError(t, err)
-		k, err := m.Kernel("k")
-		require.NoError(t, err)
-		return k.Registers()
+		require.Equal(t, registers, k.Registers(), name)
 	}
-	var inTurn, loads, stores strings.Builder
-	for i := range 4 {
-		load, store := fmt.Sprintf("\tld.b32 %%r%d, [%%rd1];\n", i), fmt.Sprintf("\tst.b32 [%%rd1], %%r%d;\n", i)
-		inTurn.WriteString(load + store)
-		loads.WriteString(load)
-		stores.WriteString(store)
-	}
-	require.Equal(t, 4, registers(inTurn.String())) // an address and a value, of the four that each frame has
-	require.Equal(t, 6, registers(loads.String()+stores.String()))
 }
