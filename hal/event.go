@@ -32,8 +32,8 @@ type EventOptions struct {
 	Kind         EventKind
 	// NotWaitable events cannot be waited for by a stream.
 	NotWaitable bool
-	// Interprocess events could be shared with other processes, so they have no
-	// timing. Sharing them is not supported yet.
+	// Interprocess events are made to be shared with other processes (see
+	// Device.ShareEvent), so they have no timing.
 	Interprocess bool
 	// External events are recorded and waited for by captures as RecordExternal and
 	// WaitExternal do, whichever call it is.
@@ -60,7 +60,9 @@ type Event struct {
 	handle atomic.Uint64
 	// recordedOn is the stream of the latest record, nil without one.
 	recordedOn atomic.Pointer[Stream]
-	mark       logMark
+	// shared is what other processes have of the event, nil without any.
+	shared atomic.Pointer[sharedRecords]
+	mark   logMark
 }
 
 // boundEvent is the backend's event, which belongs to one device.
@@ -153,6 +155,9 @@ func (e *Event) QueryInternal(t *Thread) (bool, error) {
 }
 
 func (e *Event) query(t *Thread, internal bool) (bool, error) {
+	if number, shared := e.elsewhere(); number != 0 {
+		return shared.page.isDone(number), nil
+	}
 	b, version := e.bound.Load(), e.version.Load()
 	if b == nil || !e.recorded() {
 		return e.opts.Kind == Standard, nil
@@ -204,6 +209,9 @@ func (e *Event) Synchronize(t *Thread, limit int64) (bool, error) {
 func (e *Event) Point(t *Thread) (driver.Point, error) {
 	if err := e.checkOpen(t, "synchronize event"); err != nil {
 		return nil, err
+	}
+	if number, shared := e.elsewhere(); number != 0 {
+		return shared.point(t, number)
 	}
 	b, version := e.bound.Load(), e.version.Load()
 	if b == nil || !e.recorded() {
@@ -348,12 +356,24 @@ func (e *Event) Close(t *Thread) error {
 		if b := e.bound.Load(); b != nil {
 			b.d.Close()
 		}
+		if shared := e.shared.Load(); shared != nil {
+			shared.close(t)
+		}
 		e.rt.live.Add(-1)
 		if e.rt.listened() {
 			e.rt.notifyHost(Operation{Kind: OpCloseEvent, Event: e, Thread: t})
 		}
 	}
 	return nil
+}
+
+// elsewhere returns the number of the latest record if another process has made it, 0 if not.
+func (e *Event) elsewhere() (uint64, *sharedRecords) {
+	shared := e.shared.Load()
+	if shared == nil {
+		return 0, nil
+	}
+	return shared.elsewhere(), shared
 }
 
 // How an event gets its device: at its creation, or at its first record.

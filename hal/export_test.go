@@ -27,3 +27,17 @@ func HandInBeforeItsPlace(s *Stream, t *Thread, accesses Range) (id uint32) {
 	rt.listeners.notifier.end(id, false, rt.listeners.notify)
 	return id
 }
+
+// RecordPlaces is how many records of an event of several processes may be pending.
+const RecordPlaces = recordPlaces
+
+// RecordElsewhere records the event as another process does, and returns the number of the record.
+func (e *Event) RecordElsewhere() uint64 {
+	page := e.shared.Load().page
+	number := page.latest.Load()&numberMask + 1
+	page.latest.Store(number) // no process has the number 0
+	return number
+}
+
+// EndElsewhere ends such a record.
+func (e *Event) EndElsewhere(number uint64) { e.shared.Load().page.place(number).Store(number) }

@@ -4,22 +4,25 @@ import (
 	"bytes"
 	"encoding/binary"
 	"os"
+	"sync"
+	"sync/atomic"
+	"unsafe"
 
 	"halstream/hal/driver"
 )
 
-// HandleSize is the size of a MemoryHandle.
-const HandleSize = 64
+// ShareHandle names memory of a device, or an event, to other processes of the machine. Only OpenMemory and OpenEvent
+// understand it, and only as long as the process that made it runs.
+type ShareHandle [64]byte
 
-// MemoryHandle names memory of a device to other processes of the machine. Only Runtime.OpenMemory understands it,
-// and only as long as the process that made it runs.
-type MemoryHandle [HandleSize]byte
+// The first bytes of each handle; the last one is the number of its layout.
+var (
+	memoryMark = [8]byte{'h', 'a', 'l', 'm', 'e', 'm', 0, 1}
+	eventMark  = [8]byte{'h', 'a', 'l', 'e', 'v', 't', 0, 1}
+)
 
-// handleMark begins each handle; the number is that of its layout.
-var handleMark = [8]byte{'h', 'a', 'l', 'm', 'e', 'm', 0, 1}
-
-// handleFields is the layout of a handle: less than 48 bytes, which is what vendors' functions that take it by value
-// hand on (see libcuda/shim).
+// handleFields is the layout of a handle: at most 48 bytes, which is what vendors' functions that take it by value hand on
+// (see libcuda/share.go).
 type handleFields struct {
 	Mark                  [8]byte
 	Process, File         int32
@@ -27,9 +30,46 @@ type handleFields struct {
 	Device                int32
 }
 
+func newHandle(mark [8]byte, m driver.SharedMemory, d *Device) (h ShareHandle) {
+	var written bytes.Buffer
+	fields := handleFields{mark, int32(m.Process), int32(m.File), m.Started, m.Offset, m.Size, int32(d.ordinal)}
+	_ = binary.Write(&written, binary.LittleEndian, &fields)
+	copy(h[:], written.Bytes())
+	return h
+}
+
+// sharedBy returns the device that a handle of another process names here, and where its memory is.
+func (rt *Runtime) sharedBy(op string, h ShareHandle, mark [8]byte, what string) (*Device, driver.SharingDevice, driver.SharedMemory, error) {
+	var f handleFields
+	_ = binary.Read(bytes.NewReader(h[:]), binary.LittleEndian, &f)
+	var err error
+	switch {
+	case f.Mark != mark:
+		err = driver.Errorf(driver.InvalidValue, op, "this is no handle of %s of this version of halstream", what)
+	case int(f.Process) == os.Getpid():
+		err = driver.Errorf(driver.WrongContext, op, "this process has made the handle: use the %s that it has", what)
+	case int(f.Device) >= len(rt.devices):
+		err = driver.Errorf(driver.WrongDevice, op, "it belongs to device %d; here the last device is %d", f.Device, len(rt.devices)-1)
+	}
+	if err != nil {
+		return nil, nil, driver.SharedMemory{}, err
+	}
+	d := rt.devices[f.Device]
+	device, err := d.sharing(op)
+	return d, device, driver.SharedMemory{Process: int(f.Process), Started: f.Started, File: int(f.File), Offset: f.Offset, Size: f.Size}, err
+}
+
+// sharing returns the backend's device as one that shares with other processes.
+func (d *Device) sharing(op string) (driver.SharingDevice, error) {
+	if device, ok := d.d.(driver.SharingDevice); ok {
+		return device, nil
+	}
+	return nil, driver.Errorf(driver.NotSupported, op, "not built yet for the %s backend", d.rt.Name())
+}
+
 // opened is memory of another process: how often the program has opened it. The memory's lock guards the field.
 type opened struct {
-	handle MemoryHandle
+	handle ShareHandle
 	times  int
 }
 
@@ -67,7 +107,7 @@ func (rt *Runtime) SharePoint(t *Thread, addr uint64) (driver.Point, error) {
 //   - [ErrInHostFunction].
 //
 // Contract: M26. Source: CUDA driver API, cuIpcGetMemHandle.
-func (rt *Runtime) ShareMemory(t *Thread, addr uint64) (handle MemoryHandle, err error) {
+func (rt *Runtime) ShareMemory(t *Thread, addr uint64) (handle ShareHandle, err error) {
 	b, device, err := rt.sharable(t, addr)
 	if err != nil {
 		return handle, err
@@ -79,11 +119,7 @@ func (rt *Runtime) ShareMemory(t *Thread, addr uint64) (handle MemoryHandle, err
 	if err != nil {
 		return handle, err
 	}
-	var written bytes.Buffer
-	fields := handleFields{handleMark, int32(m.Process), int32(m.File), m.Started, m.Offset, m.Size, int32(b.dev.ordinal)}
-	_ = binary.Write(&written, binary.LittleEndian, &fields)
-	copy(handle[:], written.Bytes())
-	return handle, nil
+	return newHandle(memoryMark, m, b.dev), nil
 }
 
 // sharable returns the block that contains an address and the device that can share it.
@@ -101,11 +137,8 @@ func (rt *Runtime) sharable(t *Thread, addr uint64) (*Block, driver.SharingDevic
 	if _, is := b.owner.(*opened); is {
 		return nil, nil, driver.Errorf(driver.InvalidValue, op, "%#x is memory of another process, which can share it itself", addr)
 	}
-	device, ok := b.dev.d.(driver.SharingDevice)
-	if !ok {
-		return nil, nil, driver.Errorf(driver.NotSupported, op, "not built yet for the %s backend", rt.Name())
-	}
-	return b, device, nil
+	device, err := b.dev.sharing(op)
+	return b, device, err
 }
 
 // usesOfPages returns the points of the pending operations that use any block on the pages of a block.
@@ -139,30 +172,18 @@ func (rt *Runtime) usesOfPages(b *Block) (points driver.Points) {
 //   - [ErrInHostFunction].
 //
 // Contract: M26. Source: CUDA driver API, cuIpcOpenMemHandle.
-func (rt *Runtime) OpenMemory(t *Thread, handle MemoryHandle) (*Block, error) {
+func (rt *Runtime) OpenMemory(t *Thread, handle ShareHandle) (*Block, error) {
 	const op = "open memory of another process"
 	if err := t.checkCaller(op); err != nil {
 		return nil, err
 	}
-	var fields handleFields
-	_ = binary.Read(bytes.NewReader(handle[:]), binary.LittleEndian, &fields)
-	switch {
-	case fields.Mark != handleMark:
-		return nil, driver.Errorf(driver.InvalidValue, op, "this is no handle of shared memory of this version of halstream")
-	case int(fields.Process) == os.Getpid():
-		return nil, driver.Errorf(driver.WrongContext, op, "this process has shared the memory: use the address that it has")
-	case int(fields.Device) >= len(rt.devices):
-		return nil, driver.Errorf(driver.WrongDevice, op, "it is memory of device %d; here the last device is %d", fields.Device, len(rt.devices)-1)
-	}
-	d := rt.devices[fields.Device]
-	device, ok := d.d.(driver.SharingDevice)
-	if !ok {
-		return nil, driver.Errorf(driver.NotSupported, op, "not built yet for the %s backend", rt.Name())
+	d, device, m, err := rt.sharedBy(op, handle, memoryMark, "memory")
+	if err != nil {
+		return nil, err
 	}
 	if b := rt.openAgain(handle, nil); b != nil {
 		return b, nil
 	}
-	m := driver.SharedMemory{Process: int(fields.Process), Started: fields.Started, File: int(fields.File), Offset: fields.Offset, Size: fields.Size}
 	addr, err := device.Map(m)
 	if err != nil {
 		return nil, err
@@ -178,7 +199,7 @@ func (rt *Runtime) OpenMemory(t *Thread, handle MemoryHandle) (*Block, error) {
 
 // openAgain counts one more OpenMemory of a handle, and returns its block. If the handle is not open, that is made, which
 // it adds, unless made is nil.
-func (rt *Runtime) openAgain(handle MemoryHandle, made *Block) *Block {
+func (rt *Runtime) openAgain(handle ShareHandle, made *Block) *Block {
 	rt.memory.mu.Lock()
 	defer rt.memory.mu.Unlock()
 	for b := range rt.memory.blocks.All() {
@@ -219,4 +240,243 @@ func (rt *Runtime) CloseMemory(t *Thread, addr uint64) (left int, err error) {
 		return left, err
 	}
 	return 0, b.Release(t)
+}
+
+// Records of an event that several processes have, in a page that all of them map. Each record takes the next number. It
+// is done when its place in the list has that number or a later one.
+type recordPage struct {
+	// latest is the number of the latest record, and above it the number of the process that made it.
+	latest atomic.Uint64
+	done   [recordPlaces]atomic.Uint64
+}
+
+const (
+	recordPlaces = 511 // as many records can be pending at once
+	numberBits   = 40
+	numberMask   = 1<<numberBits - 1
+)
+
+func processBits() uint64 { return uint64(os.Getpid()) << numberBits }
+
+// place returns where a record says that it is done.
+func (p *recordPage) place(number uint64) *atomic.Uint64 { return &p.done[number%recordPlaces] }
+
+func (p *recordPage) isDone(number uint64) bool { return p.place(number).Load() >= number }
+
+// sharedRecords is what an event has that several processes use.
+type sharedRecords struct {
+	dev    *Device
+	page   *recordPage
+	block  *Block // the page, as pinned memory that streams may wait for
+	memory driver.SharedMemory
+	own    bool // this process has made the page
+	handle ShareHandle
+
+	mu      sync.Mutex
+	closed  bool
+	waiting *Stream // on which the host waits for records of other processes; nil until it does
+	pending atomic.Int64
+}
+
+// sharedRecord is a record of this process that will be done.
+type sharedRecord struct {
+	of     *sharedRecords
+	number uint64
+}
+
+// Reached implements driver.Notice.
+func (r sharedRecord) Reached() {
+	for place := r.of.page.place(r.number); ; {
+		before := place.Load()
+		if before >= r.number || place.CompareAndSwap(before, r.number) {
+			r.of.pending.Add(-1)
+			return
+		}
+	}
+}
+
+// begin takes the number of a record that this process is about to make.
+func (r *sharedRecords) begin() (sharedRecord, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return sharedRecord{}, closedError("record", "event")
+	}
+	for {
+		before := r.page.latest.Load()
+		number := before&numberMask + 1
+		if number > recordPlaces && !r.page.isDone(number-recordPlaces) {
+			return sharedRecord{}, driver.Errorf(driver.InvalidValue, "record",
+				"%d records of an event that other processes have are pending; wait for some of them", recordPlaces)
+		}
+		if r.page.latest.CompareAndSwap(before, processBits()|number) {
+			r.pending.Add(1)
+			return sharedRecord{r, number}, nil
+		}
+	}
+}
+
+// made says that the record was made, which e stands for now; err is why it was not.
+func (r sharedRecord) made(e *Event, err error) {
+	if err == nil {
+		if p, ok := e.bound.Load().d.Point().(driver.Notifying); ok {
+			p.Notify(r)
+			return
+		}
+	}
+	r.Reached()
+}
+
+// elsewhere returns the number of the latest record if another process has made it, else 0.
+func (r *sharedRecords) elsewhere() uint64 {
+	latest := r.page.latest.Load()
+	if latest&^numberMask == processBits() {
+		return 0
+	}
+	return latest & numberMask
+}
+
+// wait makes later work of s start after a record of another process.
+func (r *sharedRecords) wait(t *Thread, s *Stream, number uint64, limit int64) error {
+	const op = "wait event"
+	switch c := s.capture.Load(); {
+	case s.dev.rt != r.dev.rt:
+		return otherRuntimeError(op, "the event of another process")
+	case c != nil:
+		return c.refuse(s, op, "a wait for a record of another process is not built yet for graphs")
+	case limit != driver.Forever:
+		return driver.Errorf(driver.NotSupported, op, "a wait for a record of another process has no limit yet")
+	}
+	place := uint64(uintptr(unsafe.Pointer(r.page.place(number))))
+	return s.WaitValue(t, place, number, driver.AtLeast)
+}
+
+// point returns the point at which a record of another process is done.
+func (r *sharedRecords) point(t *Thread, number uint64) (driver.Point, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.waiting == nil {
+		s, err := r.dev.newStream(StreamOptions{NonBlocking: true}, nil)
+		if err != nil {
+			return nil, err
+		}
+		r.waiting = s
+	}
+	if err := r.wait(t, r.waiting, number, driver.Forever); err != nil {
+		return nil, err
+	}
+	return r.waiting.d.Point(), nil
+}
+
+// close ends the use of the event in this process. Records that are pending still write into the page, which stays then.
+func (r *sharedRecords) close(t *Thread) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.closed = true
+	device := r.dev.d.(driver.SharingDevice)
+	if r.own {
+		device.Withdraw(r.memory)
+	}
+	if r.waiting != nil {
+		_ = r.waiting.Close(t)
+	}
+	if r.pending.Load() == 0 {
+		_ = r.block.Release(t)
+	}
+}
+
+// recordsPage is whose the memory of the page is.
+type recordsPage struct{ device driver.SharingDevice }
+
+func (recordsPage) kind(*Block) string { return "memory of an event of several processes" }
+
+func (p recordsPage) giveBack(b *Block) { p.device.Unmap(b.Start, b.Size) }
+
+// newRecords makes what an event of several processes has out of a page that is mapped.
+func (d *Device) newRecords(device driver.SharingDevice, addr uint64, m driver.SharedMemory, own bool) *sharedRecords {
+	b := &Block{Start: addr, Size: m.Size, Kind: Pinned, owner: recordsPage{device}}
+	d.rt.addBlock(b)
+	return &sharedRecords{
+		dev: d, page: *(**recordPage)(unsafe.Pointer(&addr)), block: b, memory: m, own: own, handle: newHandle(eventMark, m, d),
+	}
+}
+
+// ShareEvent lets other processes of the machine record an event and wait for it, until it is closed here, and returns
+// what OpenEvent finds it by. An event without a device gets d.
+//
+// # Errors
+//   - [ErrInvalidValue]: the event has timing, is no Standard one, or was opened here.
+//   - [ErrNotSupported]: this backend or system cannot.
+//   - [ErrWrongDevice]: the event belongs to another device.
+//   - [ErrClosed], [ErrInHostFunction], [ErrOutOfMemory].
+//
+// Contract: E10. Source: CUDA driver API, cuIpcGetEventHandle.
+func (d *Device) ShareEvent(t *Thread, e *Event) (ShareHandle, error) {
+	const op = "share event with other processes"
+	if err := e.checkOpen(t, op); err != nil {
+		return ShareHandle{}, err
+	}
+	if e.opts.Timing || e.opts.Kind != Standard {
+		return ShareHandle{}, driver.Errorf(driver.InvalidValue, op, "event %d has timing, or is of a kind that stays in its process", e.id)
+	}
+	if _, err := e.bind(d); err != nil {
+		return ShareHandle{}, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if shared := e.shared.Load(); shared != nil {
+		if !shared.own {
+			return ShareHandle{}, driver.Errorf(driver.InvalidValue, op, "the event belongs to another process, which can share it itself")
+		}
+		return shared.handle, nil
+	}
+	device, err := d.sharing(op)
+	if err != nil {
+		return ShareHandle{}, err
+	}
+	addr, m, err := device.Provide(uint64(unsafe.Sizeof(recordPage{})))
+	if err != nil {
+		return ShareHandle{}, err
+	}
+	shared := d.newRecords(device, addr, m, true)
+	e.shared.Store(shared)
+	if e.recorded() {
+		r, err := shared.begin()
+		if err == nil {
+			r.made(e, nil)
+		}
+	}
+	return shared.handle, nil
+}
+
+// OpenEvent makes an event that stands for one of another process: for whichever record either of them has made last.
+//
+// # Errors
+//   - [ErrInvalidValue]: handle is none, or the process that made it has closed the event or ended, or belongs to another user.
+//   - [ErrWrongContext]: this process made the handle.
+//   - [ErrWrongDevice]: there is no such device here.
+//   - [ErrNotSupported]: this backend or system cannot.
+//   - [ErrInHostFunction], [ErrOutOfMemory].
+//
+// Contract: E10. Source: CUDA driver API, cuIpcOpenEventHandle.
+func (rt *Runtime) OpenEvent(t *Thread, handle ShareHandle) (*Event, error) {
+	const op = "open event of another process"
+	if err := t.checkCaller(op); err != nil {
+		return nil, err
+	}
+	d, device, m, err := rt.sharedBy(op, handle, eventMark, "an event")
+	if err != nil {
+		return nil, err
+	}
+	addr, err := device.Map(m)
+	if err != nil {
+		return nil, err
+	}
+	e, err := rt.NewEvent(t, d, EventOptions{Interprocess: true})
+	if err != nil {
+		device.Unmap(addr, m.Size)
+		return nil, err
+	}
+	e.shared.Store(d.newRecords(device, addr, m, false))
+	return e, nil
 }

@@ -148,11 +148,20 @@ func (s *Stream) Record(t *Thread, e *Event) error {
 	if e.captured.Load() != nil {
 		e.captured.Store(nil)
 	}
+	var shared sharedRecord
+	if records := e.shared.Load(); records != nil {
+		if shared, err = records.begin(); err != nil {
+			return err
+		}
+	}
 	var id uint32
 	if s.listened() {
 		id = s.announce(&Operation{Kind: OpRecord, Thread: t, Event: e})
 	}
 	err = s.d.Record(d, id)
+	if shared.of != nil {
+		shared.made(e, err)
+	}
 	if err == nil && id == 0 {
 		// Only now: a query that saw the new version before the backend had the
 		// record would take the pending record for a completed one. With listeners
@@ -192,6 +201,9 @@ func (s *Stream) WaitLimited(t *Thread, e *Event, limit int64) error {
 	}
 	if s.capture.Load() != nil && e.opts.External {
 		return s.captureExternal(t, "wait event", driver.WaitNode, e)
+	}
+	if number, shared := e.elsewhere(); number != 0 && !e.closed.Load() {
+		return shared.wait(t, s, number, limit)
 	}
 	if s.capture.Load() != nil || e.captured.Load() != nil {
 		return s.waitCaptured(t, e)

@@ -4,7 +4,7 @@ package libcuda
 
 const (
 	noTextures   = "kernels here have no textures, surfaces and arrays; use linear memory"
-	noProcesses  = "events and pools are not shared between processes; share memory of cuMemAlloc, and wait for it in each process"
+	noProcesses  = "pools are not shared between processes; share memory of cuMemAlloc by cuIpcGetMemHandle"
 	noExternal   = "there is no other device whose memory or semaphores could be imported"
 	noVirtual    = "addresses are not mapped piece by piece; use cuMemAlloc or cuMemAllocAsync"
 	noGreen      = "a device here has no parts that could be reserved; use its primary context"
@@ -57,7 +57,6 @@ var refusedNames = map[string][]string{
 		"cuTexRefSetMipmapLevelClamp", "cuTexRefSetMipmappedArray",
 	},
 	noProcesses: {
-		"cuIpcGetEventHandle", "cuIpcOpenEventHandle",
 		"cuMemPoolExportToShareableHandle", "cuMemPoolImportFromShareableHandle", "cuMemPoolExportPointer", "cuMemPoolImportPointer",
 		"cuMemExportToShareableHandle", "cuMemImportFromShareableHandle",
 	},

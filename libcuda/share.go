@@ -11,13 +11,13 @@ import (
 // lazyPeerAccess is the only flag of cuIpcOpenMemHandle, and must be set.
 const lazyPeerAccess = 1
 
-// memoryHandle returns a structure of 64 bytes that the program has passed by value between its first argument and the
+// shareHandle returns a structure of 64 bytes that the program has passed by value between its first argument and the
 // next one: on x86-64 it lies on the stack, behind the arguments in registers, on arm64 a pointer to it is an argument.
 // behind is the place of the argument that follows it.
-func (a *args) memoryHandle() (h hal.MemoryHandle, behind int) {
+func (a *args) shareHandle() (h hal.ShareHandle, behind int) {
 	const registers = 6
 	if runtime.GOARCH != "amd64" {
-		return *in[hal.MemoryHandle](a, 1), 2
+		return *in[hal.ShareHandle](a, 1), 2
 	}
 	for i := registers; i < len(a); i++ { // no handle has anything in the rest
 		binary.NativeEndian.PutUint64(h[8*(i-registers):], a[i])
@@ -43,7 +43,7 @@ var shareFunctions = []function{
 		if err != nil {
 			return err
 		}
-		out, address := in[hal.MemoryHandle](a, 0), a[1]
+		out, address := in[hal.ShareHandle](a, 0), a[1]
 		return c.wait(rt, p, func() error {
 			h, err := rt.ShareMemory(c.t, address)
 			if err == nil {
@@ -60,7 +60,7 @@ var shareFunctions = []function{
 		if err != nil {
 			return err
 		}
-		handle, behind := a.memoryHandle()
+		handle, behind := a.shareHandle()
 		if flags := a.u32(behind); flags != lazyPeerAccess {
 			return refuse(invalidValue, "the flags are %#x; CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS is the only one, and needed", flags)
 		}
@@ -73,6 +73,38 @@ var shareFunctions = []function{
 		}
 		put(a, 0, b.Start)
 		return nil
+	}},
+	{name: "cuIpcGetEventHandle", version: 4010, call: func(c *caller, a *args) error {
+		if err := a.need(0); err != nil {
+			return err
+		}
+		e, err := eventOf(a.handle(1))
+		if err != nil {
+			return err
+		}
+		if e.flags&eventInterprocess == 0 {
+			return refuse(invalidValue, "the event was made without CU_EVENT_INTERPROCESS")
+		}
+		h, err := e.x.dev.ShareEvent(c.t, e.Event)
+		if err == nil {
+			*in[hal.ShareHandle](a, 0) = h
+		}
+		return err
+	}},
+	{name: "cuIpcOpenEventHandle", version: 4010, call: func(c *caller, a *args) error {
+		if err := a.need(0); err != nil {
+			return err
+		}
+		x, err := c.context()
+		if err != nil {
+			return err
+		}
+		handle, _ := a.shareHandle()
+		e, err := x.dev.Runtime().OpenEvent(c.t, handle)
+		if err == nil {
+			put(a, 0, newHandle(&event{e, x, eventInterprocess | eventNoTiming}))
+		}
+		return err
 	}},
 	{name: "cuIpcCloseMemHandle", version: 4010, call: func(c *caller, a *args) error {
 		rt, err := inUse()

@@ -5,9 +5,13 @@ type SharingDevice interface {
 	// Share lets other processes map a range of the device's memory for as long as this one runs. Nothing works on the
 	// pages of the range meanwhile.
 	Share(addr, size uint64) (SharedMemory, error)
+	// Provide maps new memory, all zeros, that others can map as well until Withdraw. Unmap ends it here, too.
+	Provide(size uint64) (addr uint64, m SharedMemory, err error)
+	// Withdraw ends what Provide has begun for those that have not mapped it yet.
+	Withdraw(m SharedMemory)
 	// Map maps what another process shares, until Unmap.
 	Map(m SharedMemory) (addr uint64, err error)
-	// Unmap ends a mapping of Map.
+	// Unmap ends a mapping of Map or Provide.
 	Unmap(addr, size uint64)
 }
 

@@ -1,6 +1,7 @@
 package haltest
 
 import (
+	"runtime"
 	"sync"
 
 	"github.com/stretchr/testify/require"
@@ -179,5 +180,39 @@ var eventCases = []testCase{
 		h.Release()
 		k.Sync(s)
 		Receive(k, ran, "the stream waits for itself")
+	}},
+	{"E10_an_event_that_other_processes_have_is_recorded_and_waited_for_as_before", 0, func(k *Kit) {
+		a, b := k.Stream(ordinary), k.Stream(ordinary)
+		e, err := k.RT.NewEvent(k.Me, nil, hal.EventOptions{Interprocess: true})
+		require.NoError(k, err)
+		handle, err := k.Device(0).ShareEvent(k.Me, e)
+		if k.RT.Name() != "host" || runtime.GOOS != "linux" {
+			require.ErrorIs(k, err, hal.ErrNotSupported)
+			return
+		}
+		require.NoError(k, err)
+		again, err := k.Device(0).ShareEvent(k.Me, e)
+		require.NoError(k, err)
+		require.Equal(k, handle, again)
+		_, err = k.RT.OpenEvent(k.Me, handle)
+		require.ErrorIs(k, err, hal.ErrWrongContext)
+		hold := Hold(k, a).Started()
+		require.NoError(k, a.Record(k.Me, e))
+		require.NoError(k, b.Wait(k.Me, e))
+		for _, done := range []func() (bool, error){
+			func() (bool, error) { return e.Query(k.Me) },
+			func() (bool, error) { return b.Query(k.Me) },
+			func() (bool, error) { return e.Synchronize(k.Me, 0) },
+		} {
+			is, err := done()
+			require.NoError(k, err)
+			require.False(k, is)
+		}
+		hold.Release()
+		k.Sync(b)
+		is, err := e.Query(k.Me)
+		require.NoError(k, err)
+		require.True(k, is)
+		require.NoError(k, e.Close(k.Me))
 	}},
 }

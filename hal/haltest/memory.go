@@ -202,7 +202,7 @@ var memoryCases = []testCase{
 		require.NoError(k, err)
 		_, err = k.RT.OpenMemory(k.Me, own)
 		require.ErrorIs(k, err, hal.ErrWrongContext)
-		_, err = k.RT.OpenMemory(k.Me, hal.MemoryHandle{})
+		_, err = k.RT.OpenMemory(k.Me, hal.ShareHandle{})
 		require.ErrorIs(k, err, hal.ErrInvalidValue)
 		_, err = k.RT.CloseMemory(k.Me, k.Alloc(0, small).Start)
 		require.ErrorIs(k, err, hal.ErrInvalidValue)

@@ -184,6 +184,27 @@ func (s *sharing) close() {
 	*s = sharing{}
 }
 
+// Provide implements driver.SharingDevice.
+func (d *Device) Provide(size uint64) (uint64, driver.SharedMemory, error) {
+	started, err := startOf(os.Getpid())
+	if err != nil {
+		return 0, driver.SharedMemory{}, driver.Errorf(driver.NotSupported, opShare, "other processes find memory by /proc: %v", err)
+	}
+	file := int(C.hs_memory_file(C.uint64_t(size)))
+	if file < 0 {
+		return 0, driver.SharedMemory{}, driver.Errorf(driver.OutOfMemory, opShare, "the system gives no file for it")
+	}
+	m := driver.SharedMemory{Process: os.Getpid(), Started: started, File: file, Size: size}
+	addr, err := d.Map(m)
+	if err != nil {
+		d.Withdraw(m)
+	}
+	return addr, m, err
+}
+
+// Withdraw implements driver.SharingDevice.
+func (d *Device) Withdraw(m driver.SharedMemory) { _ = syscall.Close(m.File) }
+
 // Map implements driver.SharingDevice.
 func (d *Device) Map(m driver.SharedMemory) (uint64, error) {
 	if started, err := startOf(m.Process); err != nil || started != m.Started {

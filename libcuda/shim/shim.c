@@ -27,7 +27,7 @@ __attribute__((visibility("default"))) void halstream_called_from(void *here) { 
 /* Calls go on in the entry with all that could be an argument: those that the caller has not passed are what is in
  * registers and above its frame, and are not looked at. The calling conventions of Linux on x86-64 and arm64 give each
  * argument of these functions 64 bits, but for structures that are passed by value: handles of other processes' memory
- * and events (see memoryHandle in libcuda/share.go), and else only of functions that are refused. */
+ * and events (see shareHandle in libcuda/share.go), and else only of functions that are refused. */
 #define FUNCTION(number, name)                                                                                         \
     __attribute__((visibility("default"))) int name(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e,        \
                                                     uint64_t f, uint64_t g, uint64_t h, uint64_t i, uint64_t j,        \

@@ -284,12 +284,6 @@ def test_devices(backend: str) -> None:
     assert isinstance(properties["name"], bytes) and properties["multiProcessorCount"] > 0
 
 
-def test_names_that_are_not_built_raise() -> None:
-    with pytest.raises(hs.NotSupportedError) as info:
-        runtime.ipcOpenEventHandle(b"")
-    assert isinstance(info.value, Error) and info.value.status == 801
-
-
 def test_constants() -> None:
     assert (runtime.streamLegacy, runtime.streamPerThread) == (1, 2)
     assert runtime.streamCaptureModeRelaxed == runtime.streamCaptureStatusInvalidated == 2

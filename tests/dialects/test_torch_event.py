@@ -364,14 +364,21 @@ def test_attributes_of_an_event_are_read_only() -> None:
             setattr(cuda.Event(), name, 1)
 
 
-def test_sharing_between_processes_is_refused() -> None:
-    with pytest.raises(NotImplementedError, match="IPC is not built yet") as caught:
-        cuda.Event(interprocess=True).ipc_handle()
-    assert isinstance(caught.value, hs.NotSupportedError)
+def test_handles_for_other_processes_are_of_cuda_events_made_for_it() -> None:
+    event = cuda.Event(interprocess=True)
+    handle = event.ipc_handle()
+    assert isinstance(handle, bytes) and len(handle) == 64 and event.ipc_handle() == handle
+    assert event.device == torch.device("cuda", 0)
+    with pytest.raises(RuntimeError, match="this process has made the handle"):
+        cuda.Event.from_ipc_handle(0, handle)
+    with pytest.raises(RuntimeError, match="made without interprocess=True"):
+        cuda.Event().ipc_handle()
     with pytest.raises(RuntimeError, match="of size 64, but got 3"):
         cuda.Event.from_ipc_handle(0, b"abc")
     with pytest.raises(RuntimeError, match="can only be created on CUDA devices"):
         cuda.Event.from_ipc_handle("cpu", bytes(64))
+    with pytest.raises(RuntimeError, match="no handle of an event"):
+        cuda.Event.from_ipc_handle(0, bytes(64))
     with pytest.raises(NotImplementedError, match=r"torch.Event ipc is not supported yet"):
         torch.Event().ipc_handle()
 

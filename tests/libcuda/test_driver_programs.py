@@ -44,7 +44,12 @@ def test_U1_each_edge_of_the_functions_is_as_documented(compiled: Compiled, run:
 
 
 def test_M26_what_one_process_writes_to_shared_memory_the_other_sees(compiled: Compiled, run: Run) -> None:
-    done = run(compiled("processes"))
+    done = run(compiled("processes"), "memory")
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
+
+
+def test_E10_an_event_stands_for_the_record_that_either_process_made_last(compiled: Compiled, run: Run) -> None:
+    done = run(compiled("processes"), "events")
     assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
 
 

@@ -85,6 +85,45 @@ class Event(_handles.EventBase, Base, EventAwaits):
         new._owned = False
         return new
 
+    @classmethod
+    def from_ipc(cls: type[E], handle: bytes) -> E:
+        """Return a new event that stands for one of another process, by its handle from `to_ipc`.
+
+        Raises
+        ------
+        InvalidValueError
+            If it is no such handle, or the process that made it has ended or closed the event.
+        WrongContextError
+            If this process made the handle.
+        """
+        try:
+            made = _native.event_open(bytes(handle).hex())
+        except RuntimeError as exc:
+            raise _native.error(exc, cls._errors) from None
+        new = object.__new__(cls)
+        new._id = made
+        return new
+
+    def to_ipc(self, device: int) -> bytes:
+        """Return the 64 bytes by which another process of the machine finds the event.
+
+        Parameters
+        ----------
+        device : int
+            Where the event belongs if it was never recorded.
+
+        Raises
+        ------
+        InvalidValueError
+            If the event has timing, or was made with `from_ipc`.
+        NotSupportedError
+            If this backend or system cannot.
+        """
+        try:
+            return bytes.fromhex(_native.event_share(self._id, device))
+        except RuntimeError as exc:
+            raise self._fail(exc, "ipc_handle") from None
+
     def release(self) -> int:
         """Return the raw handle and keep the event open when this object is collected.
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any
 
 from ... import _core as core
 from ... import _memory
-from ..._core import _current, _interop
+from ..._core import _current, _interop, _sharing
 from ..._dialects._adapt import raising
 from ..._errors import InvalidValueError
 from ..._memory import _addresses
 from . import _constants as constants
-from ._errors import ERRORS, c_int, c_uint, intptr, size_t, unsupported
+from ._errors import ERRORS, c_int, c_uint, intptr, size_t
 from ._handles import Handle
 
 __all__ = [
@@ -36,8 +36,6 @@ __all__ = [
     "pointerGetAttributes",
     "pointerGetMemoryType",
 ]
-
-_IPC = "memory of other processes is not built yet"
 
 
 class PointerAttributes:
@@ -193,18 +191,23 @@ def deviceDisablePeerAccess(peerDevice: int) -> None:
     core.ordinal(c_int(peerDevice))
 
 
-def ipcGetMemHandle(devPtr: int) -> NoReturn:
-    """cupy.cuda.runtime.ipcGetMemHandle (14.2.0): not built yet."""
-    intptr(devPtr)
-    raise unsupported(_IPC)
+@raising(ERRORS)
+def ipcGetMemHandle(devPtr: int) -> bytes:
+    """cupy.cuda.runtime.ipcGetMemHandle (14.2.0): of the block that has the address; waits for pending work on it."""
+    return _sharing.memory_handle(intptr(devPtr))
 
 
-def ipcOpenMemHandle(handle: bytes, flags: int = 1) -> NoReturn:
-    """cupy.cuda.runtime.ipcOpenMemHandle (14.2.0): not built yet."""
-    raise unsupported(_IPC)
+@raising(ERRORS)
+def ipcOpenMemHandle(handle: bytes, flags: int = constants.cudaIpcMemLazyEnablePeerAccess) -> int:
+    """cupy.cuda.runtime.ipcOpenMemHandle (14.2.0): the address of the block's start here."""
+    if c_uint(flags) != constants.cudaIpcMemLazyEnablePeerAccess:
+        raise ERRORS["invalid_value"](
+            f"the flags are {flags}; cudaIpcMemLazyEnablePeerAccess is the only one, and needed"
+        )
+    return _sharing.open_memory(handle)
 
 
-def ipcCloseMemHandle(devPtr: Any) -> NoReturn:
-    """cupy.cuda.runtime.ipcCloseMemHandle (14.2.0): not built yet."""
-    intptr(devPtr)
-    raise unsupported(_IPC)
+@raising(ERRORS)
+def ipcCloseMemHandle(devPtr: Any) -> None:
+    """cupy.cuda.runtime.ipcCloseMemHandle (14.2.0): pending work on the memory completes first."""
+    _sharing.close_memory(intptr(devPtr))

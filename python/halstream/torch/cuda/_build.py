@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ... import _core as core
 from ..._core import _interop
 from .._device import CUDA, in_range
-from .._errors import dialect_errors, error
+from .._errors import dialect_errors
 from .._make import foreign, pooled
 
 if TYPE_CHECKING:
@@ -62,12 +62,3 @@ def flag(value: Any) -> int:
         way = "less than minimum" if number < 0 else "greater than maximum"
         raise OverflowError(f"unsigned byte integer is {way}")
     return number
-
-
-def no_ipc(operation: str) -> NoReturn:
-    """Refuse to share an event between processes."""
-    raise error(
-        "not_supported",
-        "events cannot be shared between processes: IPC is not built yet",
-        operation=operation,
-    )

@@ -7,13 +7,14 @@ from collections.abc import Callable
 from typing import Any
 
 from ... import _core as core
+from ..._core import _current
 from .._device import device as Device
 from .._device import device_index, existing
 from .._errors import not_built as _not_built
 from .._events import Event as GenericEvent
 from .._make import pooled
 from .._streams import Stream as GenericStream
-from ._build import flag, no_ipc, priority_range, shared, wrap
+from ._build import flag, priority_range, shared, wrap
 
 __all__ = ["Event", "ExternalStream", "Stream"]
 
@@ -87,9 +88,8 @@ class ExternalStream(Stream):
 class Event(GenericEvent):
     """torch.cuda.Event (2.15): a point on a stream.
 
-    `interprocess` is accepted and means nothing yet: there is no IPC. Of an
-    `external` one, records and waits in a capture are nodes of the graph.
-    `synchronize` takes an optional time limit.
+    Of an `external` one, records and waits in a capture are nodes of the
+    graph. `synchronize` takes an optional time limit.
     """
 
     _stream_class = Stream
@@ -106,9 +106,10 @@ class Event(GenericEvent):
         if enable_timing is blocking is interprocess is external is False:
             new._create(-1, 0)
             return new
-        timing, sleeps, _, outside = map(flag, (enable_timing, blocking, interprocess, external))
+        timing, sleeps, between, outside = map(flag, (enable_timing, blocking, interprocess, external))
         new._timing = bool(timing)
         kept = (core.TIMING if timing else 0) | (core.BLOCKING_SYNC if sleeps else 0)
+        kept |= core.INTERPROCESS if between else 0
         new._create(-1, kept | (core.EXTERNAL if outside else 0))
         return new
 
@@ -119,19 +120,24 @@ class Event(GenericEvent):
         return self.elapsed(end_event)
 
     def ipc_handle(self) -> bytes:
-        """torch.cuda.Event.ipc_handle (2.15): raises, for IPC is not built yet."""
-        no_ipc("ipc_handle")
+        """torch.cuda.Event.ipc_handle (2.15): 64 bytes, by which another process of the machine finds the event.
+
+        An event that was never recorded gets the current device.
+        """
+        if not self._made_with & core.INTERPROCESS:
+            raise RuntimeError("the event was made without interprocess=True, so that it has no IPC handle")
+        return self.to_ipc(_current.current_device())
 
     @classmethod
     def from_ipc_handle(cls, device: Any, handle: Any) -> Event:
-        """torch.cuda.Event.from_ipc_handle (2.15): raises, for IPC is not built yet."""
+        """torch.cuda.Event.from_ipc_handle (2.15): an event that stands for one of another process."""
         size = len(handle)
         if size != 64:
             raise RuntimeError(f"Event.from_ipc_handle expects byte-like object of size 64, but got {size}")
         kind = Device(device).type
         if kind != "cuda":
             raise RuntimeError(f"Event can only be created on CUDA devices, but got device type {kind}")
-        no_ipc("from_ipc_handle")
+        return cls.from_ipc(handle)
 
     @property
     def device(self) -> Any:
