@@ -233,6 +233,9 @@
 //   - F39: A wait of the host that only other ranks could end, each of which waits for another one of them,
 //     raises StallError in each with the chain of ranks, collectives and lines. So does one for a rank that has
 //     a stall of its own. Nothing is said of ranks of several machines, or while a rank runs or sleeps.
+//   - F40: A tensor that torch.multiprocessing sends to another process is the same memory there, and the
+//     receiver's current stream waits for what the sender's had by then. It stays until the receiver has dropped
+//     it. What cannot be sent raises where it is sent, or by a queue where it is received.
 //
 // # Paddle's custom device (Python)
 //

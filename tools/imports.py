@@ -78,6 +78,7 @@ WANTED = {
     ("halstream.torch._redirect.redirection", "halstream.torch._redirect.moves"): _MIRROR,
     ("halstream.torch._redirect.redirection", "halstream.torch._redirect.parallel"): _MIRROR,
     ("halstream.torch._redirect.redirection", "halstream.torch._redirect.parameters"): _MIRROR,
+    ("halstream.torch._redirect.redirection", "halstream.torch._redirect.processes"): _MIRROR,
     ("halstream.torch._redirect.redirection", "halstream.torch._redirect.rpc"): _MIRROR,
     ("halstream.torch._redirect.redirection", "halstream.torch._redirect.running"): _MIRROR,
     ("halstream.torch._redirect.redirection", "halstream.torch._redirect.runtime_names"): _MIRROR,

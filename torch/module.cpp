@@ -383,7 +383,7 @@ extern "C" __attribute__((visibility("default"))) PyObject* PyInit_halstream_tor
   PyObject* module = PyModule_Create(&halstream_torch::definition);
   for (auto* functions :
        {halstream_torch::torch_c_functions, halstream_torch::checkpoint_functions, halstream_torch::attention_functions,
-        halstream_torch::capture_functions, halstream_torch::extension_functions}) {
+        halstream_torch::capture_functions, halstream_torch::extension_functions, halstream_torch::process_functions}) {
     if (module != nullptr && PyModule_AddFunctions(module, functions) != 0) Py_CLEAR(module);
   }
   return module;

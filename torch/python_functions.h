@@ -30,4 +30,7 @@ extern PyMethodDef capture_functions[];
 // Those for compiled extensions; they end with an empty entry.
 extern PyMethodDef extension_functions[];
 
+// Those of memory of other processes; they end with an empty entry.
+extern PyMethodDef process_functions[];
+
 }  // namespace halstream_torch

@@ -308,7 +308,6 @@ PyMethodDef torch_c_functions[] = {
     {"_cuda_setStream", with_keywords(set_stream), METH_VARARGS | METH_KEYWORDS, nullptr},
     {"_cuda_synchronize", synchronize, METH_NOARGS, nullptr},
     {"_cuda_isCurrentStreamCapturing", never, METH_NOARGS, nullptr},
-    {"_cuda_ipc_collect", nothing, METH_NOARGS, nullptr},
     {"_cuda_memoryStats", memory_stats, METH_O, nullptr},
     {"_cuda_resetAccumulatedMemoryStats", reset_accumulated, METH_O, nullptr},
     {"_cuda_resetPeakMemoryStats", reset_peak, METH_O, nullptr},

@@ -485,39 +485,3 @@ def test_F23_a_device_has_a_primary_context_from_its_first_use(program: Any) -> 
         """
     )
     assert done.stdout == "[False, False]\n[False, True]\n[True, True]\nTrue\n", done.stderr
-
-
-SENDS = """
-import torch, torch.multiprocessing as mp
-
-def receive(queue, answers):
-    try:
-        answers.put(("got", queue.get(timeout=60)))
-    except Exception as error:
-        answers.put((type(error).__name__, str(error)))
-
-if __name__ == "__main__":
-    context = mp.get_context("spawn")
-    queue, answers = context.Queue(), context.Queue()
-    process = context.Process(target=receive, args=(queue, answers))
-    process.start()
-    queue.put([{"x": torch.ones(3, device="cuda")}])
-    print(*answers.get(timeout=60), sep=": ")
-    process.join(60)
-    queue.put(torch.ones(3))
-    print(queue.get(timeout=60).tolist())
-    one, other = context.Pipe()
-    try:
-        one.send(torch.ones(2, device="cuda"))
-    except NotImplementedError as error:
-        print(error)
-"""
-
-
-def test_a_tensor_of_a_device_is_refused_where_it_is_sent_or_received(tmp_path: Any) -> None:
-    done = _command(tmp_path, "halstream", "run", "--torch", "app.py", source=SENDS)
-    text = "tensors on a device of halstream cannot be shared with other processes"
-    assert done.returncode == 0, done.stderr
-    first, second, third = done.stdout.splitlines()
-    assert first.startswith(f"NotBuiltError: {text}")
-    assert second == "[1.0, 1.0, 1.0]" and third.startswith(text)

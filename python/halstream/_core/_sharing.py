@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from .. import _native
+from .._records import BlockRecord, decode
 
-__all__ = ["HANDLE", "close_memory", "memory_handle", "open_memory"]
+__all__ = ["HANDLE", "close_memory", "memory_handle", "open_memory", "start_of"]
 
 #: The size of a handle of memory or of an event in bytes.
 HANDLE = 64
@@ -13,6 +14,12 @@ HANDLE = 64
 def memory_handle(address: int) -> bytes:
     """Return the handle of the block of device memory that has an address; waits for pending work on it."""
     return bytes.fromhex(_native.mem_share(address))
+
+
+def start_of(address: int) -> int:
+    """Return the start of the block that has an address: what `open_memory` returns stands for it."""
+    block: BlockRecord = decode(_native.mem_lookup(address))
+    return block["start"]
 
 
 def open_memory(handle: bytes) -> int:

@@ -13,7 +13,9 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+from ... import _core as core
 from ... import _native
+from ..._core._sharing import HANDLE
 from ..._errors import DeviceLostError, HalError
 
 __all__ = ["PRIORITIES", "bases", "executed", "raising"]
@@ -68,10 +70,10 @@ def bases(torch: Any, module: Any) -> tuple[type, type]:
             timing, sleeps, shared, outside = (
                 _flag(value) for value in (enable_timing, blocking, interprocess, external)
             )
-            if shared:
-                raise NotImplementedError("events cannot be shared between processes: IPC is not built yet")
+            if shared and timing:
+                raise RuntimeError("CUDA error: invalid argument: an event for other processes cannot have timing")
             new = super().__new__(cls, device="cuda", enable_timing=timing, blocking=sleeps)
-            new._timing, new._external = timing, outside
+            new._timing, new._external, new._shared = timing, outside, shared
             return new
 
         def record(self, stream: Any = None) -> None:
@@ -79,20 +81,23 @@ def bases(torch: Any, module: Any) -> tuple[type, type]:
                 super().record(stream)
                 return
             where = torch.cuda.current_stream() if stream is None else stream
+            self._make(where)
+            number = _number(torch, module, where)
+            raising(torch, lambda: _native.stream_record_external(number, self.event_id))
+
+        def _make(self, stream: Any) -> None:
+            """Make the runtime's event on the device of a stream, without a record."""
             module.others_record(True)
             try:
-                super().record(where)
+                super().record(stream)
             finally:
                 module.others_record(False)
-            number = module.runtime_stream(where.device_index, where.stream_id)
-            raising(torch, lambda: _native.stream_record_external(number, self.event_id))
 
         def wait(self, stream: Any = None) -> None:
             if not (self._external and self.event_id):
                 super().wait(stream)
                 return
-            where = torch.cuda.current_stream() if stream is None else stream
-            number = module.runtime_stream(where.device_index, where.stream_id)
+            number = _number(torch, module, stream)
             raising(torch, lambda: _native.stream_wait_external(number, self.event_id))
 
         @property
@@ -116,11 +121,24 @@ def bases(torch: Any, module: Any) -> tuple[type, type]:
             return float(_native.event_elapsed(self.event_id, other.event_id))
 
         def ipc_handle(self) -> bytes:
-            raise NotImplementedError("events cannot be shared between processes: IPC is not built yet")
+            if not self._shared:
+                raise RuntimeError("CUDA error: invalid argument: the event was made without interprocess=True")
+            if not self.event_id:
+                self._make(torch.cuda.current_stream())
+            return handle_of(torch, self)
 
         @classmethod
         def from_ipc_handle(cls, device: Any, handle: Any) -> Any:
-            raise NotImplementedError("events cannot be shared between processes: IPC is not built yet")
+            size, where = len(handle), torch.device(device).type
+            if size != HANDLE:
+                raise RuntimeError(f"Event.from_ipc_handle expects byte-like object of size {HANDLE}, but got {size}")
+            if where != "cuda":
+                raise RuntimeError(f"Event can only be created on CUDA devices, but got device type {where}")
+            stands_for = raising(torch, lambda: core.Event.from_ipc(handle))
+            kind: Any = cls
+            new = _opened(torch, module, kind)(interprocess=True)
+            new._of = stands_for
+            return new
 
     return _CudaStreamBase, _CudaEventBase
 
@@ -155,6 +173,48 @@ def raising(torch: Any, call: Callable[[], Any]) -> Any:
         if number in _TEXTS:
             wrong.error_code = number
     raise wrong  # not in the handler: what the program was handling is its context, as with torch's own errors
+
+
+def handle_of(torch: Any, event: Any) -> bytes:
+    """Return what another process finds an event by, which has been recorded."""
+    made = raising(torch, lambda: _native.event_share(event.event_id, _native.event_device(event.event_id)))
+    return bytes.fromhex(made)
+
+
+@functools.cache
+def _opened(torch: Any, module: Any, cls: Any) -> Any:
+    """Return the class of events that stand for one of another process, of which torch's own class knows nothing."""
+
+    class Opened(cls):  # type: ignore[misc]
+        __doc__ = cls.__doc__
+        _of: core.Event
+
+        def record(self, stream: Any = None) -> None:
+            number = _number(torch, module, stream)
+            raising(torch, lambda: _native.stream_record(number, self._of._id))
+
+        def wait(self, stream: Any = None) -> None:
+            number = _number(torch, module, stream)
+            raising(torch, lambda: _native.stream_wait_event(number, self._of._id))
+
+        def query(self) -> bool:
+            return bool(raising(torch, self._of.query))
+
+        def synchronize(self) -> None:
+            raising(torch, self._of.synchronize)
+
+        @property
+        def event_id(self) -> int:
+            return self._of._id
+
+    Opened.__name__, Opened.__qualname__, Opened.__module__ = cls.__name__, cls.__qualname__, cls.__module__
+    return Opened
+
+
+def _number(torch: Any, module: Any, stream: Any) -> int:
+    """Return the runtime's number of a stream; None is the current one."""
+    where = torch.cuda.current_stream() if stream is None else stream
+    return int(module.runtime_stream(where.device_index, where.stream_id))
 
 
 def _flag(value: Any) -> bool:

@@ -134,6 +134,7 @@ def redirect(*, instead_of_gpu: bool = False) -> Redirection:
         moves,
         parallel,
         parameters,
+        processes,
         rpc,
         running,
         runtime_names,
@@ -159,6 +160,7 @@ def redirect(*, instead_of_gpu: bool = False) -> Redirection:
         runtime_names.patch(torch, module, patches)
         module_names.patch(torch, module, patches, _process.kernels)
         storages.patch(torch, module, patches)
+        processes.patch(torch, module, patches)
         parallel.patch(torch, patches)
         moves.patch(torch, patches)
         fusers.patch(torch, patches)

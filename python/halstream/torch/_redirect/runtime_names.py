@@ -19,6 +19,7 @@ from .errors import NotBuiltError
 from .figures import complete
 from .history import History
 from .patches import Patches
+from .processes import collect
 from .properties import DeviceProperties, capability, properties
 from .snapshot import segments, snapshot
 
@@ -100,7 +101,7 @@ def _functions(torch: Any, module: Any, history: History) -> dict[str, Any]:
         "_cuda_isInBadFork": _interop.in_forked_child,
         "_cuda_getArchFlags": lambda: f"sm_{major}{minor}",
         "_cuda_canDeviceAccessPeer": lambda device, peer: device != peer,
-        "_cuda_ipc_collect": lambda: None,
+        "_cuda_ipc_collect": collect,
         "_cuda_getAllocatorBackend": lambda: "native",
         "_cuda_get_sync_debug_mode": lambda: debug_mode,
         "_cuda_set_sync_debug_mode": set_debug_mode,

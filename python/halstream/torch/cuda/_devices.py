@@ -185,7 +185,7 @@ def get_gencode_flags() -> str:
 
 
 def ipc_collect() -> None:
-    """torch.cuda.ipc_collect (2.15): no memory is shared between processes yet."""
+    """torch.cuda.ipc_collect (2.15): arrays of the mirror are not sent to other processes."""
 
 
 def is_current_stream_capturing() -> bool:
