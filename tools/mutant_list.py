@@ -74,8 +74,9 @@ class Mutant:
             return [("pytest", *files)] if files else []
         folder = "libascendcl" if self._of_ascendcl() else self.file.split("/")[0]
         own: list[tuple[str, ...]] = [("go", f"./{folder}", "^")] if self.tested_in(folder) else []
-        if folder == "libascendcl":
-            files = files_of(self.clause, "ascend")
+        programs = {"libascendcl": "ascend", "libcuda": "libcuda"}.get(folder)
+        if programs:  # they are built from the copy by fixtures of these tests
+            files = files_of(self.clause, programs)
             return [*own, ("pytest", *files)] if files else own
         if self.file.startswith("hal/vendor/"):
             shared = [("go", "./hal/vendor", "^")] if self.tested_in("hal/vendor") else []

@@ -88,6 +88,7 @@ def copy_tree(target: Path) -> None:
     """Copy what git knows or would add, what the build puts into the package, and the look-alike libraries."""
     built = [
         *(ROOT / "python").rglob("_ha*.abi3.so"),
+        *(ROOT / "python" / "halstream" / "_driver").rglob("*.so*"),
         *(
             ROOT / "python" / "halstream" / name
             for name in ("_native/_constants.py", "_record_types.py", "acl/_ascendcl.py")
@@ -172,6 +173,8 @@ def build_error(mutant: Mutant, tree: Path) -> str:
     except (SyntaxError, SystemExit) as exc:
         return str(exc)
     words = ["go", "build", "-o", os.devnull, f"./{Path(mutant.file).parent}"]
+    if mutant.file.startswith("libcuda/front/"):
+        words = ["make", "-s", "cuda-library"]
     if mutant.of_torch:
         words = [torch_python(), "-m", "halstream", "build-torch"]
     if mutant.of_paddle:

@@ -73,6 +73,29 @@ def test_what_a_rank_found_that_the_launcher_ends_is_reported(tmp_path: Path) ->
     assert "exitcode  : 3" in done.stderr, done.stderr
 
 
+@pytest.mark.parametrize("fault", ["", "wait", "bucket"])
+def test_the_example_of_four_ranks_is_right_and_each_of_its_faults_is_named(fault: str) -> None:
+    example = Path(__file__).parents[2] / "examples" / "torch_ranks.py"
+    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=4", example, *([fault] if fault else [])]
+    done = subprocess.run(
+        [sys.executable, "-m", "halstream", "run", "--torch", "--sanitize", *launcher],
+        env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True, timeout=240,
+    )  # fmt: skip
+    if not fault:
+        assert (done.returncode, done.stdout) == (0, "all ranks have the same weights\n"), done.stderr
+        assert "unordered access" not in done.stderr
+        return
+    assert done.returncode == 1, done.stderr
+    if fault == "wait":
+        assert done.stderr.count("unordered access:") == 1, done.stderr
+        for text in ("dist.all_reduce(parameter.grad", "optimizer.step()", "found in ranks 0, 1, 2, 3\n"):
+            assert text in done.stderr, done.stderr
+    else:
+        assert "Detected mismatch between collectives on ranks." in done.stderr, done.stderr
+        assert "rank 0 is in all_reduce 1 of group default_pg (Float [8, 128])" in done.stderr, done.stderr
+        assert "rank 3 is in all_reduce 1 of group default_pg (Float [128, 64])" in done.stderr, done.stderr
+
+
 def test_a_job_that_is_told_to_end_leaves_no_files(tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text(
         "import os, signal, torch\ntorch.ones(1, device='cuda')\nos.kill(os.getpid(), signal.SIGTERM)\n"
