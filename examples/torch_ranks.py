@@ -1,7 +1,8 @@
 """Four ranks that average gradients beside the backward pass, on a machine without a GPU.
 
 Usage:
-    halstream run --torch --sanitize -m torch.distributed.run --standalone --nproc-per-node=4 examples/torch_ranks.py [FAULT]
+    halstream run --torch --sanitize -m torch.distributed.run --standalone --nproc-per-node=4 \\
+        examples/torch_ranks.py [FAULT]
 
 Without FAULT all is ordered. With `wait` the optimizer does not wait for the stream that averages: each rank may use
 gradients of its own, which the report says once for all ranks, with the line. With `bucket` the last rank averages its
@@ -12,8 +13,9 @@ from __future__ import annotations
 
 import sys
 
-import torch
 import torch.distributed as dist
+
+import torch
 
 
 def train(fault: str) -> float:

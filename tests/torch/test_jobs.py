@@ -76,9 +76,9 @@ def test_what_a_rank_found_that_the_launcher_ends_is_reported(tmp_path: Path) ->
 @pytest.mark.parametrize("fault", ["", "wait", "bucket"])
 def test_the_example_of_four_ranks_is_right_and_each_of_its_faults_is_named(fault: str) -> None:
     example = Path(__file__).parents[2] / "examples" / "torch_ranks.py"
-    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=4", example, *([fault] if fault else [])]
+    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=4"]
     done = subprocess.run(
-        [sys.executable, "-m", "halstream", "run", "--torch", "--sanitize", *launcher],
+        [sys.executable, "-m", "halstream", "run", "--torch", "--sanitize", *launcher, example, *filter(None, [fault])],
         env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True, timeout=240,
     )  # fmt: skip
     if not fault:
