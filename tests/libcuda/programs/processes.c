@@ -84,6 +84,7 @@ static int memory(void)
     hear(from); /* it has added */
     all_are(7 + 5, p);
     OK(cuMemsetD32_v2(p, 40, COUNT));
+    OK(cuCtxSynchronize());
     say(to, &m); /* it may look */
     hear(from);
     OK(cuMemFree_v2(p));
