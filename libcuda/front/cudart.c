@@ -23,6 +23,11 @@ typedef struct dim3 {
     unsigned x, y, z;
 } dim3;
 
+/* cudaIpcMemHandle_t and cudaIpcEventHandle_t. */
+typedef struct {
+    char bytes[64];
+} shared;
+
 /* cudaError_t; those that are not here have the same numbers in the driver. */
 enum {
     SUCCESS = 0,
@@ -100,6 +105,11 @@ enum {
     X(cuMemPoolGetAttribute, void *, int, void *)                                                                      \
     X(cuMemPoolSetAttribute, void *, int, void *)                                                                      \
     X(cuMemGetInfo_v2, size_t *, size_t *)                                                                             \
+    X(cuIpcGetMemHandle, shared *, uint64_t)                                                                           \
+    X(cuIpcOpenMemHandle_v2, uint64_t *, shared, unsigned)                                                             \
+    X(cuIpcCloseMemHandle, uint64_t)                                                                                   \
+    X(cuIpcGetEventHandle, shared *, void *)                                                                           \
+    X(cuIpcOpenEventHandle, void **, shared)                                                                           \
     X(cuMemHostAlloc, void **, size_t, unsigned)                                                                       \
     X(cuMemFreeHost, void *)                                                                                           \
     X(cuMemHostRegister_v2, void *, size_t, unsigned)                                                                  \
@@ -806,6 +816,9 @@ ALLOCATION(cudaMallocHost, (void **p, size_t size), p, size, cuMemHostAlloc(p, s
 SAME(cudaFree, (uint64_t p), p ? cuMemFree_v2(p) : SUCCESS)
 SAME(cudaFreeHost, (void *p), p ? cuMemFreeHost(p) : SUCCESS)
 SAME(cudaFreeAsync, (uint64_t p, void *stream), p ? cuMemFreeAsync(p, stream) : SUCCESS)
+SAME(cudaIpcGetMemHandle, (shared *handle, uint64_t p), cuIpcGetMemHandle(handle, p))
+SAME(cudaIpcOpenMemHandle, (uint64_t *p, shared handle, unsigned flags), cuIpcOpenMemHandle_v2(p, handle, flags))
+SAME(cudaIpcCloseMemHandle, (uint64_t p), cuIpcCloseMemHandle(p))
 SAME(cudaMemGetInfo, (size_t *free, size_t *total), cuMemGetInfo_v2(free, total))
 SAME(cudaHostRegister, (void *p, size_t size, unsigned flags), cuMemHostRegister_v2(p, size, flags))
 SAME(cudaHostUnregister, (void *p), cuMemHostUnregister(p))
@@ -993,6 +1006,8 @@ SAME(cudaEventRecordWithFlags, (void *event, void *stream, unsigned flags), cuEv
 SAME(cudaEventQuery, (void *event), cuEventQuery(event))
 SAME(cudaEventSynchronize, (void *event), cuEventSynchronize(event))
 SAME(cudaEventElapsedTime, (float *time, void *start, void *end), cuEventElapsedTime(time, start, end))
+SAME(cudaIpcGetEventHandle, (shared *handle, void *event), cuIpcGetEventHandle(handle, event))
+SAME(cudaIpcOpenEventHandle, (void **event, shared handle), cuIpcOpenEventHandle(event, handle))
 SAME(cudaGraphCreate, (void **graph, unsigned flags), cuGraphCreate(graph, flags))
 SAME(cudaGraphDestroy, (void *graph), cuGraphDestroy(graph))
 SAME(cudaGraphGetNodes, (void *graph, void **nodes, size_t *count), cuGraphGetNodes(graph, nodes, count))

@@ -34,7 +34,7 @@ EDGES = [
     "flags",
     "pools",
 ]
-EDGES += ["waits", "numbers", "retained", "stuck"]
+EDGES += ["waits", "numbers", "retained", "streams", "stuck"]
 
 
 @pytest.mark.parametrize("edge", EDGES)

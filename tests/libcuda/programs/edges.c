@@ -7,6 +7,7 @@
 
 #include "driver.h"
 
+CUresult cuStreamGetId(CUstream, unsigned long long *), cuStreamGetId_ptsz(CUstream, unsigned long long *);
 CUresult cuMemcpyBatchAsync_v2(CUdeviceptr *, CUdeviceptr *, size_t *, size_t, void *, size_t *, size_t, CUstream);
 CUresult cuMemcpyBatchAsync(CUdeviceptr *, CUdeviceptr *, size_t *, size_t, void *, size_t *, size_t, size_t *, CUstream);
 CUresult cuLibraryLoadData(void **, const void *, int *, void **, unsigned, int *, void **, unsigned), cuLibraryUnload(void *);
@@ -702,6 +703,9 @@ static void pools(void)
     OK(cuDeviceSetGraphMemAttribute(0, 1, &value));
     OK(cuMemFreeAsync(q, s));
     OK(cuMemPoolDestroy(pool));
+    OK(cuDeviceGetMemPool(&current, 0)); /* it was the current one */
+    OK(cuDeviceGetDefaultMemPool(&pool, 0));
+    IS(current == pool);
 }
 
 /* Fills of device memory block where the memory or the context says so. */
@@ -819,6 +823,39 @@ static void retained(void)
     OK(cuMemFree_v2(p));
 }
 
+static void noted(CUstream s, CUresult code, void *where) { (void)s, *(CUresult *)where = code; }
+
+static void streams(void)
+{
+    CUstream s;
+    CUgraph graph = NULL;
+    unsigned long long legacy, own;
+    CUresult code = -1;
+    volatile uint32_t *flag;
+    OK(cuStreamGetId(NULL, &legacy));
+    OK(cuStreamGetId_ptsz(NULL, &own));
+    IS(legacy != own);
+    OK(cuStreamCreate(&s, 1));
+    OK(cuStreamBeginCapture_v2(s, 0));
+    FAILS(900, cuStreamAddCallback(s, noted, &code, 0));
+    cuStreamEndCapture(s, &graph);
+    OK(cuStreamDestroy_v2(s));
+    FAILS(400, cuStreamDestroy_v2(s));
+    FAILS(400, cuStreamQuery(s));
+
+    OK(cuMemHostAlloc((void **)&flag, 4, 0));
+    *flag = 0;
+    OK(cuStreamCreate(&s, 1));
+    OK(cuStreamWaitValue32_v2(s, (CUdeviceptr)(uintptr_t)flag, 1, 1));
+    FAILS(600, cuStreamQuery(s));
+    OK(add(kernel("add"), 8, 1, 1, s)); /* there is no memory */
+    OK(cuStreamAddCallback(s, noted, &code, 0));
+    *flag = 1;
+    FAILS(700, cuStreamSynchronize(s));
+    for (int i = 0; i < 10000 && code == -1; i++) nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    IS(code != -1 && code != 0);
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
@@ -833,6 +870,7 @@ int main(int argc, char **argv)
                  {"pools", pools},
                  {"waits", waits},
                  {"numbers", numbers},
+                 {"streams", streams},
                  {"retained", retained}};
     for (size_t i = 0; i < sizeof edges / sizeof *edges; i++)
         if (argc == 2 && strcmp(argv[1], edges[i].name) == 0) {

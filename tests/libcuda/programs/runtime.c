@@ -52,7 +52,8 @@ static void memory(void)
         void *on_device, *on_host;
         long reserved[8];
     } about;
-    void *p, *host, *none;
+    void *p, *host, *none, *event;
+    cudaIpcMemHandle_t shared;
     for (int i = 0; i < COUNT; i++) numbers[i] = (uint32_t)i;
     OK(cudaFree(NULL));
     OK(cudaMalloc(&none, 0));
@@ -73,6 +74,14 @@ static void memory(void)
     IS(about.type == 1 && about.on_host == host);
     OK(cudaPointerGetAttributes(&about, numbers));
     IS(about.type == 0 && about.device == -2);
+    OK(cudaIpcGetMemHandle(&shared, p));
+    FAILS(201, cudaIpcOpenMemHandle(&none, shared, 1)); /* this process has it */
+    FAILS(1, cudaIpcCloseMemHandle(p));
+    OK(cudaEventCreateWithFlags(&event, 6));
+    OK(cudaIpcGetEventHandle(&shared, event));
+    FAILS(201, cudaIpcOpenEventHandle(&event, shared));
+    shared.reserved[0]++;
+    FAILS(1, cudaIpcOpenEventHandle(&event, shared));
     OK(cudaFreeHost(host));
     OK(cudaFree(p));
     FAILS(1, cudaFree(p));

@@ -44,6 +44,12 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t, int), cudaStreamEndCapture(cuda
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *, cudaGraph_t, uint64_t), cudaGraphLaunch(cudaGraphExec_t, cudaStream_t);
 cudaError_t cudaEventCreate(cudaEvent_t *), cudaEventDestroy(cudaEvent_t), cudaEventRecord(cudaEvent_t, cudaStream_t);
 cudaError_t cudaEventQuery(cudaEvent_t), cudaEventSynchronize(cudaEvent_t), cudaEventElapsedTime(float *, cudaEvent_t, cudaEvent_t);
+typedef struct {
+    char reserved[64];
+} cudaIpcMemHandle_t, cudaIpcEventHandle_t;
+cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t *, void *), cudaIpcOpenMemHandle(void **, cudaIpcMemHandle_t, unsigned);
+cudaError_t cudaIpcCloseMemHandle(void *), cudaIpcGetEventHandle(cudaIpcEventHandle_t *, cudaEvent_t);
+cudaError_t cudaIpcOpenEventHandle(cudaEvent_t *, cudaIpcEventHandle_t), cudaEventCreateWithFlags(cudaEvent_t *, unsigned);
 cudaError_t cudaFuncGetAttributes(void *, const void *), cudaFuncSetAttribute(const void *, int, int);
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *, const void *, int, size_t);
 cudaError_t cudaMallocArray(void);
