@@ -128,8 +128,13 @@ func (foreign) giveBack(*Block) {}
 
 // isFreeable reports whether Free takes the block: what a module or another process has allocated is theirs.
 func (b *Block) isFreeable() bool {
-	_, isOpened := b.owner.(*opened)
-	return b.Kind == DeviceMemory && b.owner != variable{} && !isOpened
+	return b.Kind == DeviceMemory && b.owner != variable{} && !b.isOpened()
+}
+
+// isOpened reports whether the memory is another process's.
+func (b *Block) isOpened() bool {
+	_, is := b.owner.(*opened)
+	return is
 }
 
 // pooled returns what a block of a pool is, nil for another one.
@@ -437,7 +442,7 @@ func (b *Block) Disown() { b.countFreed() }
 
 // countFreed counts a block as freed, once. Pending work may still use it.
 func (b *Block) countFreed() {
-	if b.dev == nil || b.isCode() || b.isForeign() {
+	if b.dev == nil || b.isCode() || b.isForeign() || b.isOpened() {
 		return
 	}
 	p := &b.dev.pool

@@ -134,7 +134,7 @@ func (rt *Runtime) sharable(t *Thread, addr uint64) (*Block, driver.SharingDevic
 	if b == nil || b.Kind != DeviceMemory {
 		return nil, nil, driver.Errorf(driver.InvalidValue, op, "%#x is not device memory", addr)
 	}
-	if _, is := b.owner.(*opened); is {
+	if b.isOpened() {
 		return nil, nil, driver.Errorf(driver.InvalidValue, op, "%#x is memory of another process, which can share it itself", addr)
 	}
 	device, err := b.dev.sharing(op)
@@ -229,7 +229,7 @@ func (rt *Runtime) CloseMemory(t *Thread, addr uint64) (left int, err error) {
 		return 0, err
 	}
 	rt.memory.mu.Lock()
-	b, err := rt.liveBlockAt(op, addr, func(b *Block) bool { _, is := b.owner.(*opened); return is }, "memory of another process")
+	b, err := rt.liveBlockAt(op, addr, (*Block).isOpened, "memory of another process")
 	if err == nil {
 		o := b.owner.(*opened)
 		o.times--

@@ -7,6 +7,7 @@
 
 #include "driver.h"
 
+CUresult cuLaunchCooperativeKernel(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void **);
 CUresult cuStreamGetId(CUstream, unsigned long long *), cuStreamGetId_ptsz(CUstream, unsigned long long *);
 CUresult cuMemcpyBatchAsync_v2(CUdeviceptr *, CUdeviceptr *, size_t *, size_t, void *, size_t *, size_t, CUstream);
 CUresult cuMemcpyBatchAsync(CUdeviceptr *, CUdeviceptr *, size_t *, size_t, void *, size_t *, size_t, size_t *, CUstream);
@@ -90,7 +91,6 @@ CUresult cuDeviceSetGraphMemAttribute(CUdevice, int, void *);
 
 CUresult cuPointerSetAttribute(const void *, int, CUdeviceptr);
 
-CUresult cuLaunchCooperativeKernel(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void **);
 
 /* Each thread gives back what it was given, whose address another one gets at once. */
 static void *frees(void *context)
@@ -584,6 +584,7 @@ static void flags(void)
     FAILS(1, cuStreamWaitValue64_v2(s, p, 5, 1u << 31));
     all[2].address = p, all[2].value = 9;
     OK(cuStreamBatchMemOp_v2(s, 3, all, 0));
+    FAILS(1, cuStreamBatchMemOp_v2(s, 3, all, 1));
     OK(cuStreamSynchronize(s));
     OK(cuMemcpyDtoH_v2(&back, p, 8));
     IS(back == 9);
@@ -832,6 +833,10 @@ static void streams(void)
     unsigned long long legacy, own;
     CUresult code = -1;
     volatile uint32_t *flag;
+    CUdeviceptr p;
+    uint32_t none = 0;
+    void *values[] = {&p, &none, &none};
+    OK(cuMemAlloc_v2(&p, 4));
     OK(cuStreamGetId(NULL, &legacy));
     OK(cuStreamGetId_ptsz(NULL, &own));
     IS(legacy != own);
@@ -839,6 +844,8 @@ static void streams(void)
     OK(cuStreamBeginCapture_v2(s, 0));
     FAILS(900, cuStreamAddCallback(s, noted, &code, 0));
     cuStreamEndCapture(s, &graph);
+    FAILS(720, cuLaunchCooperativeKernel(kernel("add"), 1 << 20, 1, 1, 128, 1, 1, 0, NULL, values));
+    FAILS(1, cuLaunchKernel(kernel("add"), 1, 1, 1, 128, 1, 1, 100 << 10, NULL, values, NULL)); /* more must be asked for */
     OK(cuStreamDestroy_v2(s));
     FAILS(400, cuStreamDestroy_v2(s));
     FAILS(400, cuStreamQuery(s));
