@@ -25,8 +25,6 @@ ABSENT(aclrtReduceAsync, void *dst, const void *src, uint64_t count, aclrtReduce
        aclrtStream stream, void *reserve)
 ABSENT(aclrtMemPoolMallocAsync, void **ptr, size_t size, aclrtMemPool memPool, aclrtStream stream)
 ABSENT(aclrtMemPoolFreeAsync, void *ptr, aclrtStream stream)
-ABSENT(aclrtIpcGetEventHandle, aclrtEvent event, aclrtIpcEventHandle *handle)
-ABSENT(aclrtIpcOpenEventHandle, aclrtIpcEventHandle handle, aclrtEvent *event)
 ABSENT(aclrtNotifyGetExportKey, aclrtNotify notify, char *key, size_t len, uint64_t flags)
 ABSENT(aclrtNotifyImportByKey, aclrtNotify *notify, const char *key, uint64_t flags)
 ABSENT(aclrtNotifySetImportPid, aclrtNotify notify, int32_t *pid, size_t num)

@@ -50,6 +50,16 @@ aclError aclrtEventGetTimestamp(aclrtEvent event, uint64_t *timestamp)
     CALL(hsAclEventGetTimestamp, ME, HANDLE(event), timestamp);
 }
 
+aclError aclrtIpcGetEventHandle(aclrtEvent event, aclrtIpcEventHandle *handle)
+{
+    CALL(hsAclIpcGetEventHandle, ME, HANDLE(event), handle ? handle->reserved : NULL);
+}
+
+aclError aclrtIpcOpenEventHandle(aclrtIpcEventHandle handle, aclrtEvent *event)
+{
+    CALL(hsAclIpcOpenEventHandle, ME, handle.reserved, OUT(event));
+}
+
 aclError aclrtGetEventId(aclrtEvent event, uint32_t *eventId) { CALL(hsAclGetEventId, ME, HANDLE(event), eventId); }
 aclError aclrtGetEventAvailNum(uint32_t *eventCount) { CALL(hsAclGetEventAvailNum, ME, eventCount); }
 

@@ -4,6 +4,8 @@ package main
 import "C"
 
 import (
+	"unsafe"
+
 	"halstream/bindings/ascendcl"
 	"halstream/hal"
 	"halstream/hal/driver"
@@ -61,9 +63,6 @@ func hsAclCreateEvent(me C.uint32_t, handle *C.uintptr_t, kind C.int, flag C.uin
 		if !ascendcl.EventFlagsExist(flags, ex) {
 			return refuse(ascendcl.ParamInvalid, "an event is made with bits of 0xf, or with one that stands alone, not %#x", flags)
 		}
-		if ex && flags == C.ACL_EVENT_IPC {
-			return refuse(ascendcl.FeatureNotSupported, "events between processes are not built yet")
-		}
 		made, err := c.newEvent(flags, ex)
 		if err == nil {
 			*handle = C.uintptr_t(add(made))
@@ -82,6 +81,9 @@ func marked(me C.uint32_t, handle C.uintptr_t, f func(c *caller, e *event) error
 		return f(c, e)
 	}, own...)
 }
+
+// shared reports whether other processes can have the event.
+func (e *event) shared() bool { return e.flags == C.ACL_EVENT_IPC }
 
 // no refuses what an event for captures, or with ex one of the newer kind, cannot do.
 func (e *event) no(ex bool, what string) error {
@@ -225,10 +227,10 @@ func hsAclEventElapsedTime(me C.uint32_t, ms *C.float, start, end C.uintptr_t) C
 		case err != nil:
 			return err
 		}
-		if err := first.no(false, "be timed"); err != nil {
+		if err := first.no(first.shared(), "be timed"); err != nil {
 			return err
 		}
-		if err := last.no(false, "be timed"); err != nil {
+		if err := last.no(last.shared(), "be timed"); err != nil {
 			return err
 		}
 		elapsed, err := first.Elapsed(c.t, last.Event)
@@ -245,7 +247,7 @@ func hsAclEventGetTimestamp(me C.uint32_t, handle C.uintptr_t, us *C.uint64_t) C
 		if us == nil {
 			return missing("the time")
 		}
-		if err := e.no(false, "be timed"); err != nil {
+		if err := e.no(e.shared(), "be timed"); err != nil {
 			return err
 		}
 		ns, err := e.Time(c.t)
@@ -261,6 +263,9 @@ func hsAclGetEventId(me C.uint32_t, handle C.uintptr_t, id *C.uint32_t) C.int {
 	return marked(me, handle, func(_ *caller, e *event) error {
 		if id == nil {
 			return missing("the number")
+		}
+		if err := e.no(e.shared(), "be numbered"); err != nil {
+			return err
 		}
 		if e.flags&ascendcl.WaitableEventFlags == 0 {
 			return refuse(ascendcl.InternalError, "an event made with flag %#x has no number", e.flags)
@@ -288,6 +293,41 @@ func hsAclGetEventAvailNum(me C.uint32_t, count *C.uint32_t) C.int {
 		})
 		*count = C.uint32_t(max(0, n))
 		return nil
+	})
+}
+
+//export hsAclIpcGetEventHandle
+func hsAclIpcGetEventHandle(me C.uint32_t, handle C.uintptr_t, out *C.char) C.int {
+	return marked(me, handle, func(c *caller, e *event) error {
+		switch {
+		case out == nil:
+			return missing("the handle")
+		case !e.shared():
+			return refuse(ascendcl.ParamInvalid, "the event was made with flag %#x, and not with ACL_EVENT_IPC", e.flags)
+		}
+		made, err := e.Device().ShareEvent(c.t, e.Event)
+		if err == nil {
+			*(*hal.ShareHandle)(unsafe.Pointer(out)) = made
+		}
+		return err
+	})
+}
+
+//export hsAclIpcOpenEventHandle
+func hsAclIpcOpenEventHandle(me C.uint32_t, in *C.char, handle *C.uintptr_t) C.int {
+	return call(me, func(c *caller) error {
+		if handle == nil {
+			return missing("the event")
+		}
+		now, err := c.t.Context()
+		if err != nil {
+			return err
+		}
+		made, err := now.Device().Runtime().OpenEvent(c.t, *(*hal.ShareHandle)(unsafe.Pointer(in)))
+		if err == nil {
+			*handle = C.uintptr_t(add(&event{Event: made, flags: C.ACL_EVENT_IPC, ex: true}))
+		}
+		return err
 	})
 }
 

@@ -53,8 +53,9 @@ func EventOptions(flags uint32, ex bool) hal.EventOptions {
 	o := hal.EventOptions{
 		Kind:        hal.Standard,
 		Timing:      flags&C.ACL_EVENT_TIME_LINE != 0,
-		NotWaitable: flags&(WaitableEventFlags|C.ACL_EVENT_EXTERNAL) == 0,
+		NotWaitable: flags&(WaitableEventFlags|C.ACL_EVENT_EXTERNAL|C.ACL_EVENT_IPC) == 0,
 	}
+	o.Interprocess = ex && flags == C.ACL_EVENT_IPC
 	if !ex {
 		o.Kind = hal.Recorded
 		if flags&FutureEventFlags != 0 {

@@ -23,6 +23,10 @@ def test_N3_rules_hold_in_c(compiled: Compiled, run: Run, name: str, way: str) -
     check(run, compiled(PROGRAMS / f"{name}.c", way))
 
 
+def test_E10_an_event_of_cann_stands_for_the_record_that_either_process_made_last(compiled: Compiled, run: Run) -> None:
+    check(run, compiled(PROGRAMS / "processes.c"))
+
+
 def test_N3_refused_waits_for_a_notify_hold_up_no_others(compiled: Compiled, run: Run) -> None:
     check(run, compiled(PROGRAMS / "notify_refused.c"))
 

@@ -18,7 +18,6 @@ int main(void)
     const uint32_t refused[] = {0, ACL_EVENT_DEVICE_USE_ONLY, ACL_EVENT_EXTERNAL, ACL_EVENT_IPC | ACL_EVENT_SYNC, 0x80};
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
         RETURNS(ACL_ERROR_RT_PARAM_INVALID, aclrtCreateEventExWithFlag(&bad, refused[i]));
-    RETURNS(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, aclrtCreateEventExWithFlag(&bad, ACL_EVENT_IPC));
     RETURNS(ACL_ERROR_RT_PARAM_INVALID, aclrtCreateEventWithFlag(&bad, ACL_EVENT_IPC));
     OK(aclrtCreateEventExWithFlag(&ex, ACL_EVENT_SYNC | ACL_EVENT_TIME_LINE));
     OK(aclrtCreateEventExWithFlag(&end, ACL_EVENT_TIME_LINE));

@@ -46,7 +46,7 @@ def create_event_ex_with_flag(flag: int, /) -> tuple[int, int]:
     """aclrtCreateEventExWithFlag: (event, ret); may be recorded again at any time."""
     _check(flag, ex=True)
     if flag == c.ACL_EVENT_IPC:
-        raise refuse(codes.RT_FEATURE_NOT_SUPPORT, "events between processes are not built yet")
+        raise refuse(codes.RT_FEATURE_NOT_SUPPORT, "pyACL has no function that gives an event to another process")
     return _table.add(Event.make(flag, ex=True)), 0
 
 
