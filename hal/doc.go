@@ -56,8 +56,8 @@
 //     latest record there. A record that another library makes with it counts here.
 //   - E10: Other processes of the machine can have an event by a handle. It stands for the
 //     record that any of them has made last, for streams, queries and waits of the host. Up
-//     to 511 records of it may be pending. A handle opens nothing in the process that made
-//     it, nor once the event was closed there.
+//     to 511 records of it may be pending. A wait for one whose process has ended fails. A
+//     handle opens nothing in the process that made it, nor once the event was closed there.
 //
 // # Host function
 //

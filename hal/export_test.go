@@ -32,10 +32,11 @@ func HandInBeforeItsPlace(s *Stream, t *Thread, accesses Range) (id uint32) {
 const RecordPlaces = recordPlaces
 
 // RecordElsewhere records the event as another process does, and returns the number of the record.
-func (e *Event) RecordElsewhere() uint64 {
+// Its number is 0 for one of which nothing is known.
+func (e *Event) RecordElsewhere(process int) uint64 {
 	page := e.shared.Load().page
 	number := page.latest.Load()&numberMask + 1
-	page.latest.Store(number) // no process has the number 0
+	page.latest.Store(uint64(process)<<numberBits | number)
 	return number
 }
 

@@ -348,7 +348,28 @@ func (r *sharedRecords) wait(t *Thread, s *Stream, number uint64, limit int64) e
 		return driver.Errorf(driver.NotSupported, op, "a wait for a record of another process has no limit yet")
 	}
 	place := uint64(uintptr(unsafe.Pointer(r.page.place(number))))
-	return s.WaitValue(t, place, number, driver.AtLeast)
+	return s.value(t, OpWaitValue, ValueAccess{place, number, driver.AtLeast}, func(v driver.Value) error {
+		v.Gone = r.gone(int(r.page.latest.Load() >> numberBits))
+		return s.d.WaitValue(v)
+	})
+}
+
+// gone returns what tells that a process has ended which has recorded the event; nil where nothing does.
+func (r *sharedRecords) gone(process int) func() *Error {
+	if process == 0 {
+		return nil
+	}
+	started := uint64(0)
+	if process == r.memory.Process {
+		started = r.memory.Started
+	}
+	device := r.dev.d.(driver.SharingDevice)
+	return func() *Error {
+		if device.Runs(process, started) {
+			return nil
+		}
+		return driver.Errorf(driver.Aborted, "wait event", "process %d, which had recorded the event, has ended before the work was done", process)
+	}
 }
 
 // point returns the point at which a record of another process is done.

@@ -1,6 +1,7 @@
 package hal_test
 
 import (
+	"os/exec"
 	"testing"
 	"time"
 
@@ -32,7 +33,7 @@ func TestE10_what_another_process_has_recorded_last_is_what_an_event_stands_for(
 	done, err := e.Query(me)
 	require.NoError(t, err)
 	require.True(t, done, "nobody has recorded it")
-	first, second := e.RecordElsewhere(), e.RecordElsewhere()
+	first, second := e.RecordElsewhere(0), e.RecordElsewhere(0)
 	require.NoError(t, s.Wait(me, e))
 	for _, number := range []uint64{first, second} {
 		done, err = e.Query(me)
@@ -110,4 +111,25 @@ func TestE10_no_process_opens_its_own_event_or_shares_one_with_timing(t *testing
 	_, err = d.ShareEvent(me, timed)
 	require.ErrorIs(t, err, hal.ErrInvalidValue)
 	require.ErrorContains(t, err, "has timing")
+}
+
+func TestE10_a_wait_for_a_process_that_ends_fails(t *testing.T) {
+	d, me, e := shared(t)
+	s, err := d.NewStream(me, hal.StreamOptions{})
+	require.NoError(t, err)
+	other := exec.Command("sleep", "60")
+	require.NoError(t, other.Start())
+	e.RecordElsewhere(other.Process.Pid)
+	require.NoError(t, s.Wait(me, e))
+	done, err := s.Synchronize(me, int64(300*time.Millisecond)) // it runs
+	require.NoError(t, err)
+	require.False(t, done)
+	require.NoError(t, other.Process.Kill())
+	_ = other.Wait()
+	done, err = s.Synchronize(me, ends)
+	if err == nil {
+		require.True(t, done)
+		err = s.Failure()
+	}
+	require.ErrorContains(t, err, "which had recorded the event, has ended before the work was done")
 }

@@ -11,6 +11,8 @@ type SharingDevice interface {
 	Withdraw(m SharedMemory)
 	// Map maps what another process shares, until Unmap.
 	Map(m SharedMemory) (addr uint64, err error)
+	// Runs reports whether a process runs, and is the one that began at started, unless that is 0.
+	Runs(process int, started uint64) bool
 	// Unmap ends a mapping of Map or Provide.
 	Unmap(addr, size uint64)
 }

@@ -67,4 +67,7 @@ type Value struct {
 	// On is Pinned or OnDevice.
 	On  Where
 	Tag Tag
+	// Gone, of a wait for what another process writes, returns nil while it may still do so. With an error the stream goes on,
+	// and has failed. It may be called from time to time, with no lock held; nil if nobody can tell.
+	Gone func() *Error
 }

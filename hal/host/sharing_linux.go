@@ -229,6 +229,12 @@ func (d *Device) Map(m driver.SharedMemory) (uint64, error) {
 	return uint64(uintptr(unsafe.Pointer(&b[0]))) + m.Offset - from, nil
 }
 
+// Runs implements driver.SharingDevice.
+func (d *Device) Runs(process int, started uint64) bool {
+	began, err := startOf(process)
+	return err == nil && (started == 0 || began == started)
+}
+
 // Unmap implements driver.SharingDevice.
 func (d *Device) Unmap(addr, size uint64) {
 	page := uint64(syscall.Getpagesize())
@@ -237,7 +243,7 @@ func (d *Device) Unmap(addr, size uint64) {
 	_ = syscall.Munmap(unsafe.Slice(*(**byte)(unsafe.Pointer(&from)), addr+size-from))
 }
 
-// startOf returns when a process began, in clock ticks of the system.
+// startOf returns when a process that runs began, in clock ticks of the system.
 func startOf(process int) (uint64, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", process))
 	if err != nil {
@@ -245,9 +251,13 @@ func startOf(process int) (uint64, error) {
 	}
 	// The name of the program, in parentheses, may have any characters.
 	_, rest, _ := strings.Cut(string(text[max(0, strings.LastIndexByte(string(text), ')')):]), " ")
-	const start = 19 // of the fields behind the name
-	if fields := strings.Fields(rest); len(fields) > start {
-		return strconv.ParseUint(fields[start], 10, 64)
+	const state, start = 0, 19 // of the fields behind the name
+	fields := strings.Fields(rest)
+	switch {
+	case len(fields) <= start:
+		return 0, fmt.Errorf("/proc/%d/stat has no start of the process", process)
+	case fields[state] == "Z" || fields[state] == "X":
+		return 0, fmt.Errorf("process %d has ended", process)
 	}
-	return 0, fmt.Errorf("/proc/%d/stat has no start of the process", process)
+	return strconv.ParseUint(fields[start], 10, 64)
 }

@@ -29,5 +29,8 @@ func (d *Device) Map(driver.SharedMemory) (uint64, error) {
 	return 0, driver.Errorf(driver.NotSupported, "map memory of another process", "only on Linux")
 }
 
+// Runs implements driver.SharingDevice.
+func (d *Device) Runs(int, uint64) bool { return true }
+
 // Unmap implements driver.SharingDevice.
 func (d *Device) Unmap(addr, size uint64) {}

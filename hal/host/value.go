@@ -60,10 +60,14 @@ type values struct {
 	// unseen counts the ticks of the timer in a row that found a condition met
 	// under a deterministic schedule, whose next schedule point had not come.
 	unseen int
+	ticks  int // of the timer, since it started
 }
 
 // valueTick is how often the timer polls.
 const valueTick = time.Millisecond
+
+// goneTicks is after how many ticks the timer looks whether others may still write the values that streams wait for.
+const goneTicks = 100
 
 // unseenMost is after how many such ticks the device continues by itself: the program
 // waits for it outside the runtime.
@@ -99,6 +103,7 @@ func (e *engine) checkValues() {
 
 // pollValues is what the timer does.
 func (e *engine) pollValues() {
+	e.failGone()
 	e.Lock()
 	defer e.Unlock()
 	e.values.armed = false
@@ -120,5 +125,37 @@ func (e *engine) pollValues() {
 	}
 	if len(e.values.waiting) > 0 {
 		e.startValueTimer()
+	}
+}
+
+// failGone lets streams go on with an error that wait for a value which nobody will write any more.
+func (e *engine) failGone() {
+	type wait struct {
+		s *Stream
+		v *valueOp
+	}
+	var asked []wait
+	e.Lock()
+	if e.values.ticks++; e.values.ticks%goneTicks == 0 {
+		for _, s := range e.values.waiting {
+			if v := s.q.front().ref.(*valueOp); v.Gone != nil {
+				asked = append(asked, wait{s, v})
+			}
+		}
+	}
+	e.Unlock()
+	for _, w := range asked {
+		err := w.v.Gone()
+		if err == nil {
+			continue
+		}
+		e.Lock()
+		if !e.closed && slices.Contains(e.values.waiting, w.s) && w.s.q.front().ref == any(w.v) && !w.v.met() {
+			w.s.fail(err)
+			w.s.leaveList()
+			e.finish(w.s)
+			e.advance(w.s)
+		}
+		e.Unlock()
 	}
 }
