@@ -48,7 +48,7 @@ func (rt *Runtime) sharedBy(op string, h ShareHandle, mark [8]byte, what string)
 		err = driver.Errorf(driver.InvalidValue, op, "this is no handle of %s of this version of halstream", what)
 	case int(f.Process) == os.Getpid():
 		err = driver.Errorf(driver.WrongContext, op, "this process has made the handle: use the %s that it has", what)
-	case int(f.Device) >= len(rt.devices):
+	case f.Device < 0 || int(f.Device) >= len(rt.devices):
 		err = driver.Errorf(driver.WrongDevice, op, "it belongs to device %d; here the last device is %d", f.Device, len(rt.devices)-1)
 	}
 	if err != nil {
@@ -488,6 +488,9 @@ func (rt *Runtime) OpenEvent(t *Thread, handle ShareHandle) (*Event, error) {
 	d, device, m, err := rt.sharedBy(op, handle, eventMark, "an event")
 	if err != nil {
 		return nil, err
+	}
+	if m.Size != uint64(unsafe.Sizeof(recordPage{})) {
+		return nil, driver.Errorf(driver.InvalidValue, op, "this is no handle of an event of this version of halstream")
 	}
 	addr, err := device.Map(m)
 	if err != nil {

@@ -204,6 +204,12 @@ var memoryCases = []testCase{
 		require.ErrorIs(k, err, hal.ErrWrongContext)
 		_, err = k.RT.OpenMemory(k.Me, hal.ShareHandle{})
 		require.ErrorIs(k, err, hal.ErrInvalidValue)
+		for i := 8; i < len(own); i++ { // whatever is damaged behind the mark
+			bad := own
+			bad[i] ^= 0xff
+			_, err = k.RT.OpenMemory(k.Me, bad)
+			require.Error(k, err)
+		}
 		_, err = k.RT.CloseMemory(k.Me, k.Alloc(0, small).Start)
 		require.ErrorIs(k, err, hal.ErrInvalidValue)
 		require.ErrorContains(k, err, "not memory of another process")
