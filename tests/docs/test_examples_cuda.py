@@ -28,7 +28,7 @@ PROGRAMS = {
 }
 #: Programs for the host device: one whose functions work on device memory (tests/docs/test_example_graph.py), and one
 #: of libcuda.so.1 (tests/libcuda).
-HOST_ONLY = {"graph", "cuda_numba"}
+HOST_ONLY = {"graph", "cuda_numba", "torch_ranks"}
 #: Statements about which stream goes first, which a driver does not promise.
 HINTS = {"mindspore_streams": 1, "paddle_streams": 4, "torch_streams": 1}
 
