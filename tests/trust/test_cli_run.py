@@ -7,6 +7,7 @@ import re
 import shlex
 import signal
 import sys
+import time
 from typing import Any
 
 import pytest
@@ -503,5 +504,8 @@ def test_ctrl_c_ends_the_search_and_its_process(cli: Any) -> None:
     output, errors = process.communicate(timeout=30)
     assert (process.returncode, output) == (130, "")
     assert "Traceback" not in errors
+    ended = time.monotonic() + 30  # it was killed, and is there until its new parent has asked for its exit code
     with pytest.raises(ProcessLookupError):
-        os.kill(pid, 0)
+        while time.monotonic() < ended:
+            os.kill(pid, 0)
+            time.sleep(0.01)
