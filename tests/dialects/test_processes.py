@@ -14,6 +14,7 @@ from halstream.torch import cuda
 runtime = cupy.cuda.runtime
 pytestmark = [
     pytest.mark.usefixtures("backend"),
+    pytest.mark.needs("processes"),
     pytest.mark.skipif(sys.platform != "linux", reason="memory is shared by files of Linux that exist only in memory"),
 ]
 

@@ -364,6 +364,7 @@ def test_attributes_of_an_event_are_read_only() -> None:
             setattr(cuda.Event(), name, 1)
 
 
+@pytest.mark.needs("processes")
 def test_handles_for_other_processes_are_of_cuda_events_made_for_it() -> None:
     event = cuda.Event(interprocess=True)
     handle = event.ipc_handle()

@@ -20,7 +20,7 @@ import tempfile
 from collections.abc import Sequence
 from typing import IO, Any
 
-__all__ = ["Forks", "LostError", "forks", "imported_later", "settings_of_torch"]
+__all__ = ["Forks", "LostError", "forks", "imported_later", "kill_run", "settings_of_torch"]
 
 #: How long the process that forks may import, in seconds: a run by itself would take as long.
 _IMPORTS = 120.0
@@ -108,12 +108,12 @@ class Forks:
         """End a run that goes on; return its exit code. Its number is its own until ``reap``."""
         try:
             if not self._comes_within(0):
-                _kill(pid)
+                kill_run(pid)
             self._answer()
             self._say("reap")
             code: int = self._answer()
         except LostError:
-            _kill(pid)
+            kill_run(pid)
             raise
         return code
 
@@ -144,7 +144,7 @@ class Forks:
         return json.loads(line)
 
     def end(self) -> None:
-        """Let the process end; a run that it has forked is over."""
+        """Let the process end, and with it a run that it has forked."""
         atexit.unregister(self.end)
         with contextlib.suppress(OSError):
             self._lines.close()
@@ -157,7 +157,7 @@ class Forks:
         self._printed.close()
 
 
-def _kill(pid: int) -> None:
+def kill_run(pid: int) -> None:
     """End a run with all that it has started."""
     for kill in (os.killpg, os.kill):  # it may have no group of its own yet
         with contextlib.suppress(OSError):

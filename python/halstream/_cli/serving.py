@@ -6,6 +6,7 @@ import gc
 import importlib
 import json
 import os
+import select
 import socket
 import sys
 import threading
@@ -15,6 +16,7 @@ from typing import IO, Any
 
 from .. import _native
 from .child import main as run
+from .forking import kill_run
 
 __all__ = ["serve"]
 
@@ -51,7 +53,7 @@ def serve(argv: Sequence[str]) -> int:
 
         ready = _imported(bool(torch))
         say(ready)
-        request = _forked(lines, say) if ready else None
+        request = _forked(own, lines, say) if ready else None
     if request is None:
         os._exit(0)  # at once: there is nothing to end here
     _begin(request["sink"])
@@ -80,7 +82,7 @@ def _import(names: Sequence[str]) -> bool:
     return True
 
 
-def _forked(lines: IO[str], say: Callable[[Any], None]) -> dict[str, Any] | None:
+def _forked(own: socket.socket, lines: IO[str], say: Callable[[Any], None]) -> dict[str, Any] | None:
     """Fork for each request; return it in the process that was forked, None where there are no more."""
     for line in lines:
         request: dict[str, Any] = json.loads(line)
@@ -94,13 +96,32 @@ def _forked(lines: IO[str], say: Callable[[Any], None]) -> dict[str, Any] | None
             pid = os.fork()
         if pid == 0:
             return request
-        say(pid)
-        lines.readline()  # "watch": the number was read, so that what comes next is the end alone
-        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+        try:
+            say(pid)
+            watched = lines.readline()  # "watch": the number was read, so that what comes next is the end alone
+        except OSError:
+            watched = ""
+        if not watched or not _ends(pid, own):  # Ctrl-C, or the one that wanted the run was killed
+            kill_run(pid)
+            os.waitpid(pid, 0)
+            return None
         say("ended")
         lines.readline()
         say(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
     return None
+
+
+def _ends(pid: int, own: socket.socket) -> bool:
+    """Wait for the end of a run; return False at once when nobody waits for it any more."""
+    try:
+        ended = os.pidfd_open(pid)
+    except OSError:  # Linux before 5.3
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+        return True
+    try:
+        return ended in select.select([ended, own.fileno()], [], [])[0]
+    finally:
+        os.close(ended)
 
 
 def _begin(sink: str) -> None:
