@@ -147,13 +147,6 @@ def test_a_share_of_the_memory_is_a_limit(torch: Any) -> None:
         torch.empty(1 << 62, dtype=torch.int8, device="cuda")
 
 
-def test_tensors_are_not_shared_with_other_processes(torch: Any) -> None:
-    from torch.multiprocessing.reductions import reduce_tensor
-
-    with pytest.raises(NotImplementedError, match="send a CPU tensor"):
-        reduce_tensor(torch.ones(2, device="cuda"))
-
-
 def test_the_profiler_measures_the_stream(torch: Any) -> None:
     with torch.autograd.profiler.profile(use_device="cuda", use_kineto=False) as found:
         torch.ones(64, 64, device="cuda").matmul(torch.ones(64, 64, device="cuda"))
