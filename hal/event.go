@@ -32,8 +32,8 @@ type EventOptions struct {
 	Kind         EventKind
 	// NotWaitable events cannot be waited for by a stream.
 	NotWaitable bool
-	// Interprocess events are made to be shared with other processes (see
-	// Device.ShareEvent), so they have no timing.
+	// Interprocess events can be shared with other processes (see Event.Share), so
+	// they have no timing.
 	Interprocess bool
 	// External events are recorded and waited for by captures as RecordExternal and
 	// WaitExternal do, whichever call it is.
@@ -222,6 +222,54 @@ func (e *Event) Point(t *Thread) (driver.Point, error) {
 		return nil, err
 	}
 	return e.rt.observe(p, Operation{Kind: OpSynchronizeEvent, Event: e, Version: version, Thread: t}), nil
+}
+
+// Share lets other processes of the machine record the event and wait for it, until it is closed here, and returns what
+// OpenEvent finds it by. An event without a device gets d.
+//
+// # Errors
+//   - [ErrInvalidValue]: the event was made without Interprocess, is no Standard one, or was opened here.
+//   - [ErrNotSupported]: this backend or system cannot.
+//   - [ErrWrongDevice]: the event belongs to another device.
+//   - [ErrClosed], [ErrInHostFunction], [ErrOutOfMemory].
+//
+// Contract: E10. Source: CUDA driver API, cuIpcGetEventHandle.
+func (e *Event) Share(t *Thread, d *Device) (ShareHandle, error) {
+	const op = "share event with other processes"
+	if err := e.checkOpen(t, op); err != nil {
+		return ShareHandle{}, err
+	}
+	if !e.opts.Interprocess || e.opts.Kind != Standard {
+		return ShareHandle{}, driver.Errorf(driver.InvalidValue, op, "event %d was made for this process alone; make it as an interprocess one", e.id)
+	}
+	if _, err := e.bind(d); err != nil {
+		return ShareHandle{}, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if shared := e.shared.Load(); shared != nil {
+		if !shared.own {
+			return ShareHandle{}, driver.Errorf(driver.InvalidValue, op, "the event belongs to another process, which can share it itself")
+		}
+		return shared.handle, nil
+	}
+	device, err := sharingOf(d, op)
+	if err != nil {
+		return ShareHandle{}, err
+	}
+	addr, m, err := device.Provide(recordPageSize)
+	if err != nil {
+		return ShareHandle{}, err
+	}
+	shared := newSharedRecords(d, device, addr, m, true)
+	e.shared.Store(shared)
+	if e.recorded() {
+		r, err := shared.begin()
+		if err == nil {
+			r.made(e, nil)
+		}
+	}
+	return shared.handle, nil
 }
 
 // Elapsed returns the milliseconds from this event's latest record to end's.

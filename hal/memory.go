@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"os"
 	"slices"
 
 	"halstream/hal/addrmap"
@@ -1246,4 +1247,169 @@ func (rt *Runtime) blocksOf(lists ...[]Range) (found []*Block) {
 		}
 	}
 	return found
+}
+
+const opShareMemory = "share memory with other processes"
+
+// SharePoint returns the point at which ShareMemory may be called for an address: nothing that is pending now works on the
+// pages of its block any more. It is nil if that is so already.
+//
+// # Errors: as for ShareMemory.
+//
+// Contract: M26.
+func (rt *Runtime) SharePoint(t *Thread, addr uint64) (driver.Point, error) {
+	b, _, err := rt.sharable(t, addr)
+	if err != nil {
+		return nil, err
+	}
+	if points := rt.usesOfPages(b); len(points) > 0 {
+		return points, nil
+	}
+	return nil, nil
+}
+
+// ShareMemory lets other processes of the machine work on the block of device memory that contains addr, for as long as
+// it is allocated here, and returns what OpenMemory finds it by. The first time the memory's pages move to where others
+// can map them: nothing may work on them meanwhile, see SharePoint.
+//
+// # Errors
+//   - [ErrInvalidValue]: the address is not one of device memory, the memory is another process's, or pending work uses it.
+//   - [ErrNotSupported]: this backend or system cannot.
+//   - [ErrOutOfMemory]: the system gives no memory that can be shared.
+//   - [ErrInHostFunction].
+//
+// Contract: M26. Source: CUDA driver API, cuIpcGetMemHandle.
+func (rt *Runtime) ShareMemory(t *Thread, addr uint64) (handle ShareHandle, err error) {
+	b, device, err := rt.sharable(t, addr)
+	if err != nil {
+		return handle, err
+	}
+	if len(rt.usesOfPages(b)) > 0 {
+		return handle, driver.Errorf(driver.InvalidValue, opShareMemory, "pending work uses the memory or its neighbours; wait for it first")
+	}
+	m, err := device.Share(b.Start, b.Size)
+	if err != nil {
+		return handle, err
+	}
+	return newHandle(memoryMark, m, b.dev), nil
+}
+
+// sharable returns the block that contains an address and the device that can share it.
+func (rt *Runtime) sharable(t *Thread, addr uint64) (*Block, driver.SharingDevice, error) {
+	const op = opShareMemory
+	if err := t.checkCaller(op); err != nil {
+		return nil, nil, err
+	}
+	rt.memory.mu.Lock()
+	b := rt.memory.blocks.Find(addr)
+	rt.memory.mu.Unlock()
+	if b == nil || b.Kind != DeviceMemory {
+		return nil, nil, driver.Errorf(driver.InvalidValue, op, "%#x is not device memory", addr)
+	}
+	if b.isOpened() {
+		return nil, nil, driver.Errorf(driver.InvalidValue, op, "%#x is memory of another process, which can share it itself", addr)
+	}
+	device, err := sharingOf(b.dev, op)
+	return b, device, err
+}
+
+// usesOfPages returns the points of the pending operations that use any block on the pages of a block.
+func (rt *Runtime) usesOfPages(b *Block) (points driver.Points) {
+	page := uint64(os.Getpagesize())
+	from, to := b.Start&^(page-1), (b.Start+b.Size+page-1)&^(page-1)
+	rt.refresh()
+	rt.memory.mu.Lock()
+	defer rt.memory.mu.Unlock()
+	for one := range rt.memory.blocks.All() {
+		if one.Start < to && from < one.Start+one.Size {
+			for _, u := range one.users {
+				if !u.reached() {
+					points = append(points, u.point())
+				}
+			}
+		}
+	}
+	return points
+}
+
+// OpenMemory maps memory that a device has in another process, as memory of the device of that number here, until
+// CloseMemory was called as often. A handle that is open already gives the same block.
+//
+// # Errors
+//   - [ErrInvalidValue]: handle is none, or the process that made it has ended or belongs to another user.
+//   - [ErrWrongContext]: this process made the handle; it has the memory already.
+//   - [ErrWrongDevice]: there is no such device here.
+//   - [ErrNotSupported]: this backend or system cannot.
+//   - [ErrOutOfMemory]: the system gives no addresses.
+//   - [ErrInHostFunction].
+//
+// Contract: M26. Source: CUDA driver API, cuIpcOpenMemHandle.
+func (rt *Runtime) OpenMemory(t *Thread, handle ShareHandle) (*Block, error) {
+	const op = "open memory of another process"
+	if err := t.checkCaller(op); err != nil {
+		return nil, err
+	}
+	d, device, m, err := sharedBy(rt, op, handle, memoryMark, "memory")
+	if err != nil {
+		return nil, err
+	}
+	if b := rt.openAgain(handle, nil); b != nil {
+		return b, nil
+	}
+	addr, err := device.Map(m)
+	if err != nil {
+		return nil, err
+	}
+	b := &Block{Start: addr, Size: m.Size, Kind: DeviceMemory, dev: d, owner: &opened{handle: handle}}
+	if other := rt.openAgain(handle, b); other != b { // another thread was faster
+		device.Unmap(addr, m.Size)
+		return other, nil
+	}
+	rt.notifyHost(Operation{Kind: OpNewMemory, Stream: d.legacy, Thread: t, Writes: []Range{{addr, b.Size}}})
+	return b, nil
+}
+
+// openAgain counts one more OpenMemory of a handle, and returns its block. If the handle is not open, that is made, which
+// it adds, unless made is nil.
+func (rt *Runtime) openAgain(handle ShareHandle, made *Block) *Block {
+	rt.memory.mu.Lock()
+	defer rt.memory.mu.Unlock()
+	for b := range rt.memory.blocks.All() {
+		if o, is := b.owner.(*opened); is && o.handle == handle {
+			o.times++
+			return b
+		}
+	}
+	if made != nil {
+		made.owner.(*opened).times++
+		rt.insertBlock(made)
+	}
+	return made
+}
+
+// CloseMemory ends one OpenMemory, and returns how many are left. With the last one the memory is unmapped when the
+// pending operations that use it are done; no later operation may use it.
+//
+// # Errors
+//   - [ErrInvalidValue]: addr is not the start of memory that OpenMemory has returned and that is open.
+//   - [ErrInHostFunction].
+//
+// Contract: M26. Source: CUDA driver API, cuIpcCloseMemHandle.
+func (rt *Runtime) CloseMemory(t *Thread, addr uint64) (left int, err error) {
+	const op = "close memory of another process"
+	if err := t.checkCaller(op); err != nil {
+		return 0, err
+	}
+	rt.memory.mu.Lock()
+	b, err := rt.liveBlockAt(op, addr, (*Block).isOpened, "memory of another process")
+	if err == nil {
+		o := b.owner.(*opened)
+		o.times--
+		left = o.times
+	}
+	rt.memory.mu.Unlock()
+	if err != nil || left > 0 {
+		return left, err
+	}
+	return 0, b.Release(t)
 }

@@ -545,6 +545,41 @@ func (rt *Runtime) NewEvent(t *Thread, d *Device, o EventOptions) (*Event, error
 	return e, nil
 }
 
+// OpenEvent makes an event that stands for one of another process: for whichever record either of them has made last.
+//
+// # Errors
+//   - [ErrInvalidValue]: handle is none, or the process that made it has closed the event or ended, or belongs to another user.
+//   - [ErrWrongContext]: this process made the handle.
+//   - [ErrWrongDevice]: there is no such device here.
+//   - [ErrNotSupported]: this backend or system cannot.
+//   - [ErrInHostFunction], [ErrOutOfMemory].
+//
+// Contract: E10. Source: CUDA driver API, cuIpcOpenEventHandle.
+func (rt *Runtime) OpenEvent(t *Thread, handle ShareHandle) (*Event, error) {
+	const op = "open event of another process"
+	if err := t.checkCaller(op); err != nil {
+		return nil, err
+	}
+	d, device, m, err := sharedBy(rt, op, handle, eventMark, "an event")
+	if err != nil {
+		return nil, err
+	}
+	if m.Size != recordPageSize {
+		return nil, driver.Errorf(driver.InvalidValue, op, "this is no handle of an event of this version of halstream")
+	}
+	addr, err := device.Map(m)
+	if err != nil {
+		return nil, err
+	}
+	e, err := rt.NewEvent(t, d, EventOptions{Interprocess: true})
+	if err != nil {
+		device.Unmap(addr, m.Size)
+		return nil, err
+	}
+	e.shared.Store(newSharedRecords(d, device, addr, m, false))
+	return e, nil
+}
+
 // SetKept sets the function that is called with the token of each function that a graph
 // keeps, which can run any number of times: until it is dropped. It is called on the
 // thread that makes the call.

@@ -39,7 +39,7 @@ func newHandle(mark [8]byte, m driver.SharedMemory, d *Device) (h ShareHandle) {
 }
 
 // sharedBy returns the device that a handle of another process names here, and where its memory is.
-func (rt *Runtime) sharedBy(op string, h ShareHandle, mark [8]byte, what string) (*Device, driver.SharingDevice, driver.SharedMemory, error) {
+func sharedBy(rt *Runtime, op string, h ShareHandle, mark [8]byte, what string) (*Device, driver.SharingDevice, driver.SharedMemory, error) {
 	var f handleFields
 	_ = binary.Read(bytes.NewReader(h[:]), binary.LittleEndian, &f)
 	var err error
@@ -55,12 +55,12 @@ func (rt *Runtime) sharedBy(op string, h ShareHandle, mark [8]byte, what string)
 		return nil, nil, driver.SharedMemory{}, err
 	}
 	d := rt.devices[f.Device]
-	device, err := d.sharing(op)
+	device, err := sharingOf(d, op)
 	return d, device, driver.SharedMemory{Process: int(f.Process), Started: f.Started, File: int(f.File), Offset: f.Offset, Size: f.Size}, err
 }
 
-// sharing returns the backend's device as one that shares with other processes.
-func (d *Device) sharing(op string) (driver.SharingDevice, error) {
+// sharingOf returns the backend's device as one that shares with other processes.
+func sharingOf(d *Device, op string) (driver.SharingDevice, error) {
 	if device, ok := d.d.(driver.SharingDevice); ok {
 		return device, nil
 	}
@@ -77,171 +77,6 @@ func (*opened) kind(*Block) string { return "memory of another process" }
 
 func (o *opened) giveBack(b *Block) { b.dev.d.(driver.SharingDevice).Unmap(b.Start, b.Size) }
 
-const opShareMemory = "share memory with other processes"
-
-// SharePoint returns the point at which ShareMemory may be called for an address: nothing that is pending now works on the
-// pages of its block any more. It is nil if that is so already.
-//
-// # Errors: as for ShareMemory.
-//
-// Contract: M26.
-func (rt *Runtime) SharePoint(t *Thread, addr uint64) (driver.Point, error) {
-	b, _, err := rt.sharable(t, addr)
-	if err != nil {
-		return nil, err
-	}
-	if points := rt.usesOfPages(b); len(points) > 0 {
-		return points, nil
-	}
-	return nil, nil
-}
-
-// ShareMemory lets other processes of the machine work on the block of device memory that contains addr, for as long as
-// it is allocated here, and returns what OpenMemory finds it by. The first time the memory's pages move to where others
-// can map them: nothing may work on them meanwhile, see SharePoint.
-//
-// # Errors
-//   - [ErrInvalidValue]: the address is not one of device memory, the memory is another process's, or pending work uses it.
-//   - [ErrNotSupported]: this backend or system cannot.
-//   - [ErrOutOfMemory]: the system gives no memory that can be shared.
-//   - [ErrInHostFunction].
-//
-// Contract: M26. Source: CUDA driver API, cuIpcGetMemHandle.
-func (rt *Runtime) ShareMemory(t *Thread, addr uint64) (handle ShareHandle, err error) {
-	b, device, err := rt.sharable(t, addr)
-	if err != nil {
-		return handle, err
-	}
-	if len(rt.usesOfPages(b)) > 0 {
-		return handle, driver.Errorf(driver.InvalidValue, opShareMemory, "pending work uses the memory or its neighbours; wait for it first")
-	}
-	m, err := device.Share(b.Start, b.Size)
-	if err != nil {
-		return handle, err
-	}
-	return newHandle(memoryMark, m, b.dev), nil
-}
-
-// sharable returns the block that contains an address and the device that can share it.
-func (rt *Runtime) sharable(t *Thread, addr uint64) (*Block, driver.SharingDevice, error) {
-	const op = opShareMemory
-	if err := t.checkCaller(op); err != nil {
-		return nil, nil, err
-	}
-	rt.memory.mu.Lock()
-	b := rt.memory.blocks.Find(addr)
-	rt.memory.mu.Unlock()
-	if b == nil || b.Kind != DeviceMemory {
-		return nil, nil, driver.Errorf(driver.InvalidValue, op, "%#x is not device memory", addr)
-	}
-	if b.isOpened() {
-		return nil, nil, driver.Errorf(driver.InvalidValue, op, "%#x is memory of another process, which can share it itself", addr)
-	}
-	device, err := b.dev.sharing(op)
-	return b, device, err
-}
-
-// usesOfPages returns the points of the pending operations that use any block on the pages of a block.
-func (rt *Runtime) usesOfPages(b *Block) (points driver.Points) {
-	page := uint64(os.Getpagesize())
-	from, to := b.Start&^(page-1), (b.Start+b.Size+page-1)&^(page-1)
-	rt.refresh()
-	rt.memory.mu.Lock()
-	defer rt.memory.mu.Unlock()
-	for one := range rt.memory.blocks.All() {
-		if one.Start < to && from < one.Start+one.Size {
-			for _, u := range one.users {
-				if !u.reached() {
-					points = append(points, u.point())
-				}
-			}
-		}
-	}
-	return points
-}
-
-// OpenMemory maps memory that a device has in another process, as memory of the device of that number here, until
-// CloseMemory was called as often. A handle that is open already gives the same block.
-//
-// # Errors
-//   - [ErrInvalidValue]: handle is none, or the process that made it has ended or belongs to another user.
-//   - [ErrWrongContext]: this process made the handle; it has the memory already.
-//   - [ErrWrongDevice]: there is no such device here.
-//   - [ErrNotSupported]: this backend or system cannot.
-//   - [ErrOutOfMemory]: the system gives no addresses.
-//   - [ErrInHostFunction].
-//
-// Contract: M26. Source: CUDA driver API, cuIpcOpenMemHandle.
-func (rt *Runtime) OpenMemory(t *Thread, handle ShareHandle) (*Block, error) {
-	const op = "open memory of another process"
-	if err := t.checkCaller(op); err != nil {
-		return nil, err
-	}
-	d, device, m, err := rt.sharedBy(op, handle, memoryMark, "memory")
-	if err != nil {
-		return nil, err
-	}
-	if b := rt.openAgain(handle, nil); b != nil {
-		return b, nil
-	}
-	addr, err := device.Map(m)
-	if err != nil {
-		return nil, err
-	}
-	b := &Block{Start: addr, Size: m.Size, Kind: DeviceMemory, dev: d, owner: &opened{handle: handle}}
-	if other := rt.openAgain(handle, b); other != b { // another thread was faster
-		device.Unmap(addr, m.Size)
-		return other, nil
-	}
-	rt.notifyHost(Operation{Kind: OpNewMemory, Stream: d.legacy, Thread: t, Writes: []Range{{addr, b.Size}}})
-	return b, nil
-}
-
-// openAgain counts one more OpenMemory of a handle, and returns its block. If the handle is not open, that is made, which
-// it adds, unless made is nil.
-func (rt *Runtime) openAgain(handle ShareHandle, made *Block) *Block {
-	rt.memory.mu.Lock()
-	defer rt.memory.mu.Unlock()
-	for b := range rt.memory.blocks.All() {
-		if o, is := b.owner.(*opened); is && o.handle == handle {
-			o.times++
-			return b
-		}
-	}
-	if made != nil {
-		made.owner.(*opened).times++
-		rt.insertBlock(made)
-	}
-	return made
-}
-
-// CloseMemory ends one OpenMemory, and returns how many are left. With the last one the memory is unmapped when the
-// pending operations that use it are done; no later operation may use it.
-//
-// # Errors
-//   - [ErrInvalidValue]: addr is not the start of memory that OpenMemory has returned and that is open.
-//   - [ErrInHostFunction].
-//
-// Contract: M26. Source: CUDA driver API, cuIpcCloseMemHandle.
-func (rt *Runtime) CloseMemory(t *Thread, addr uint64) (left int, err error) {
-	const op = "close memory of another process"
-	if err := t.checkCaller(op); err != nil {
-		return 0, err
-	}
-	rt.memory.mu.Lock()
-	b, err := rt.liveBlockAt(op, addr, (*Block).isOpened, "memory of another process")
-	if err == nil {
-		o := b.owner.(*opened)
-		o.times--
-		left = o.times
-	}
-	rt.memory.mu.Unlock()
-	if err != nil || left > 0 {
-		return left, err
-	}
-	return 0, b.Release(t)
-}
-
 // Records of an event that several processes have, in a page that all of them map. Each record takes the next number. It
 // is done when its place in the list has that number or a later one.
 type recordPage struct {
@@ -251,9 +86,10 @@ type recordPage struct {
 }
 
 const (
-	recordPlaces = 511 // as many records can be pending at once
-	numberBits   = 40
-	numberMask   = 1<<numberBits - 1
+	recordPlaces   = 511 // as many records can be pending at once
+	recordPageSize = uint64(unsafe.Sizeof(recordPage{}))
+	numberBits     = 40
+	numberMask     = 1<<numberBits - 1
 )
 
 func processBits() uint64 { return uint64(os.Getpid()) << numberBits }
@@ -413,94 +249,11 @@ func (recordsPage) kind(*Block) string { return "memory of an event of several p
 
 func (p recordsPage) giveBack(b *Block) { p.device.Unmap(b.Start, b.Size) }
 
-// newRecords makes what an event of several processes has out of a page that is mapped.
-func (d *Device) newRecords(device driver.SharingDevice, addr uint64, m driver.SharedMemory, own bool) *sharedRecords {
+// newSharedRecords makes what an event of several processes has out of a page that is mapped.
+func newSharedRecords(d *Device, device driver.SharingDevice, addr uint64, m driver.SharedMemory, own bool) *sharedRecords {
 	b := &Block{Start: addr, Size: m.Size, Kind: Pinned, owner: recordsPage{device}}
 	d.rt.addBlock(b)
 	return &sharedRecords{
 		dev: d, page: *(**recordPage)(unsafe.Pointer(&addr)), block: b, memory: m, own: own, handle: newHandle(eventMark, m, d),
 	}
-}
-
-// ShareEvent lets other processes of the machine record an event and wait for it, until it is closed here, and returns
-// what OpenEvent finds it by. An event without a device gets d.
-//
-// # Errors
-//   - [ErrInvalidValue]: the event has timing, is no Standard one, or was opened here.
-//   - [ErrNotSupported]: this backend or system cannot.
-//   - [ErrWrongDevice]: the event belongs to another device.
-//   - [ErrClosed], [ErrInHostFunction], [ErrOutOfMemory].
-//
-// Contract: E10. Source: CUDA driver API, cuIpcGetEventHandle.
-func (d *Device) ShareEvent(t *Thread, e *Event) (ShareHandle, error) {
-	const op = "share event with other processes"
-	if err := e.checkOpen(t, op); err != nil {
-		return ShareHandle{}, err
-	}
-	if e.opts.Timing || e.opts.Kind != Standard {
-		return ShareHandle{}, driver.Errorf(driver.InvalidValue, op, "event %d has timing, or is of a kind that stays in its process", e.id)
-	}
-	if _, err := e.bind(d); err != nil {
-		return ShareHandle{}, err
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if shared := e.shared.Load(); shared != nil {
-		if !shared.own {
-			return ShareHandle{}, driver.Errorf(driver.InvalidValue, op, "the event belongs to another process, which can share it itself")
-		}
-		return shared.handle, nil
-	}
-	device, err := d.sharing(op)
-	if err != nil {
-		return ShareHandle{}, err
-	}
-	addr, m, err := device.Provide(uint64(unsafe.Sizeof(recordPage{})))
-	if err != nil {
-		return ShareHandle{}, err
-	}
-	shared := d.newRecords(device, addr, m, true)
-	e.shared.Store(shared)
-	if e.recorded() {
-		r, err := shared.begin()
-		if err == nil {
-			r.made(e, nil)
-		}
-	}
-	return shared.handle, nil
-}
-
-// OpenEvent makes an event that stands for one of another process: for whichever record either of them has made last.
-//
-// # Errors
-//   - [ErrInvalidValue]: handle is none, or the process that made it has closed the event or ended, or belongs to another user.
-//   - [ErrWrongContext]: this process made the handle.
-//   - [ErrWrongDevice]: there is no such device here.
-//   - [ErrNotSupported]: this backend or system cannot.
-//   - [ErrInHostFunction], [ErrOutOfMemory].
-//
-// Contract: E10. Source: CUDA driver API, cuIpcOpenEventHandle.
-func (rt *Runtime) OpenEvent(t *Thread, handle ShareHandle) (*Event, error) {
-	const op = "open event of another process"
-	if err := t.checkCaller(op); err != nil {
-		return nil, err
-	}
-	d, device, m, err := rt.sharedBy(op, handle, eventMark, "an event")
-	if err != nil {
-		return nil, err
-	}
-	if m.Size != uint64(unsafe.Sizeof(recordPage{})) {
-		return nil, driver.Errorf(driver.InvalidValue, op, "this is no handle of an event of this version of halstream")
-	}
-	addr, err := device.Map(m)
-	if err != nil {
-		return nil, err
-	}
-	e, err := rt.NewEvent(t, d, EventOptions{Interprocess: true})
-	if err != nil {
-		device.Unmap(addr, m.Size)
-		return nil, err
-	}
-	e.shared.Store(d.newRecords(device, addr, m, false))
-	return e, nil
 }

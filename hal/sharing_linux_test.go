@@ -21,7 +21,7 @@ func shared(t *testing.T) (*hal.Device, *hal.Thread, *hal.Event) {
 	me := hal.NewThread()
 	e, err := rt.NewEvent(me, nil, hal.EventOptions{Interprocess: true})
 	require.NoError(t, err)
-	_, err = d.ShareEvent(me, e)
+	_, err = e.Share(me, d)
 	require.NoError(t, err)
 	return d, me, e
 }
@@ -97,20 +97,20 @@ func TestE10_an_event_may_be_closed_while_its_records_pend(t *testing.T) {
 	require.True(t, done)
 }
 
-func TestE10_no_process_opens_its_own_event_or_shares_one_with_timing(t *testing.T) {
+func TestE10_no_process_opens_its_own_event_or_shares_one_made_for_itself(t *testing.T) {
 	d, me, e := shared(t)
-	first, err := d.ShareEvent(me, e)
+	first, err := e.Share(me, d)
 	require.NoError(t, err)
 	_, err = d.Runtime().OpenEvent(me, first)
 	require.ErrorIs(t, err, hal.ErrWrongContext)
 	_, err = d.Runtime().OpenMemory(me, first)
 	require.ErrorIs(t, err, hal.ErrInvalidValue)
 	require.ErrorContains(t, err, "no handle of memory")
-	timed, err := d.Runtime().NewEvent(me, nil, hal.EventOptions{Timing: true})
+	plain, err := d.Runtime().NewEvent(me, nil, hal.EventOptions{})
 	require.NoError(t, err)
-	_, err = d.ShareEvent(me, timed)
+	_, err = plain.Share(me, d)
 	require.ErrorIs(t, err, hal.ErrInvalidValue)
-	require.ErrorContains(t, err, "has timing")
+	require.ErrorContains(t, err, "made for this process alone")
 }
 
 func TestE10_a_wait_for_a_process_that_ends_fails(t *testing.T) {

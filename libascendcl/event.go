@@ -82,8 +82,10 @@ func marked(me C.uint32_t, handle C.uintptr_t, f func(c *caller, e *event) error
 	}, own...)
 }
 
-// shared reports whether other processes can have the event.
-func (e *event) shared() bool { return e.flags == C.ACL_EVENT_IPC }
+// ownOnly refuses what an event for captures, or one that other processes can have, cannot do.
+func (e *event) ownOnly(what string) error {
+	return e.no(e.Options().Interprocess, what) // which is one of the newer kind
+}
 
 // no refuses what an event for captures, or with ex one of the newer kind, cannot do.
 func (e *event) no(ex bool, what string) error {
@@ -227,10 +229,10 @@ func hsAclEventElapsedTime(me C.uint32_t, ms *C.float, start, end C.uintptr_t) C
 		case err != nil:
 			return err
 		}
-		if err := first.no(first.shared(), "be timed"); err != nil {
+		if err := first.ownOnly("be timed"); err != nil {
 			return err
 		}
-		if err := last.no(last.shared(), "be timed"); err != nil {
+		if err := last.ownOnly("be timed"); err != nil {
 			return err
 		}
 		elapsed, err := first.Elapsed(c.t, last.Event)
@@ -247,7 +249,7 @@ func hsAclEventGetTimestamp(me C.uint32_t, handle C.uintptr_t, us *C.uint64_t) C
 		if us == nil {
 			return missing("the time")
 		}
-		if err := e.no(e.shared(), "be timed"); err != nil {
+		if err := e.ownOnly("be timed"); err != nil {
 			return err
 		}
 		ns, err := e.Time(c.t)
@@ -264,7 +266,7 @@ func hsAclGetEventId(me C.uint32_t, handle C.uintptr_t, id *C.uint32_t) C.int {
 		if id == nil {
 			return missing("the number")
 		}
-		if err := e.no(e.shared(), "be numbered"); err != nil {
+		if err := e.ownOnly("be numbered"); err != nil {
 			return err
 		}
 		if e.flags&ascendcl.WaitableEventFlags == 0 {
@@ -299,13 +301,10 @@ func hsAclGetEventAvailNum(me C.uint32_t, count *C.uint32_t) C.int {
 //export hsAclIpcGetEventHandle
 func hsAclIpcGetEventHandle(me C.uint32_t, handle C.uintptr_t, out *C.char) C.int {
 	return marked(me, handle, func(c *caller, e *event) error {
-		switch {
-		case out == nil:
+		if out == nil {
 			return missing("the handle")
-		case !e.shared():
-			return refuse(ascendcl.ParamInvalid, "the event was made with flag %#x, and not with ACL_EVENT_IPC", e.flags)
 		}
-		made, err := e.Device().ShareEvent(c.t, e.Event)
+		made, err := e.Share(c.t, e.Device())
 		if err == nil {
 			*(*hal.ShareHandle)(unsafe.Pointer(out)) = made
 		}

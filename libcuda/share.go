@@ -82,10 +82,7 @@ var shareFunctions = []function{
 		if err != nil {
 			return err
 		}
-		if e.flags&eventInterprocess == 0 {
-			return refuse(invalidValue, "the event was made without CU_EVENT_INTERPROCESS")
-		}
-		h, err := e.x.dev.ShareEvent(c.t, e.Event)
+		h, err := e.Share(c.t, e.x.dev)
 		if err == nil {
 			*in[hal.ShareHandle](a, 0) = h
 		}

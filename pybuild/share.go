@@ -9,11 +9,15 @@ import (
 
 // Handles of what other processes can have are handed over as hexadecimal digits.
 
-func shareHandle(text string) (h hal.ShareHandle, err error) {
-	if n, err := hex.Decode(h[:], []byte(text[:min(len(text), 2*len(h))])); err != nil || n != len(h) || len(text) != 2*len(h) {
-		return h, driver.Errorf(driver.InvalidValue, "open", "a handle has %d bytes", len(h))
-	}
-	return h, nil
+// onHandle asks the runtime about a handle.
+func onHandle[T any](text string, f func(*hal.Runtime, hal.ShareHandle) (T, error)) (T, error) {
+	return onRuntime(func(r *hal.Runtime) (none T, err error) {
+		var h hal.ShareHandle
+		if given, err := hex.DecodeString(text); err != nil || copy(h[:], given) != len(h) || len(given) != len(h) {
+			return none, driver.Errorf(driver.InvalidValue, "open", "a handle has %d bytes", len(h))
+		}
+		return f(r, h)
+	})
 }
 
 // MemShare waits until nothing that is pending works on the memory at an address, and returns the handle by which
@@ -31,11 +35,7 @@ func MemShare(addr uint64) (handle string, err error) {
 
 // MemOpen maps memory of another process and returns its address here.
 func MemOpen(handle string) (addr uint64, err error) {
-	return onRuntime(func(r *hal.Runtime) (uint64, error) {
-		h, err := shareHandle(handle)
-		if err != nil {
-			return 0, err
-		}
+	return onHandle(handle, func(r *hal.Runtime, h hal.ShareHandle) (uint64, error) {
 		b, err := r.OpenMemory(caller(), h)
 		if err != nil {
 			return 0, err
@@ -62,18 +62,14 @@ func EventShare(id, ordinal int64) (handle string, err error) {
 		if own := e.Device(); own != nil {
 			d = own
 		}
-		h, err := d.ShareEvent(caller(), e)
+		h, err := e.Share(caller(), d)
 		return hex.EncodeToString(h[:]), err
 	})
 }
 
 // EventOpen makes an event that stands for one of another process.
 func EventOpen(handle string) (id int64, err error) {
-	return onRuntime(func(r *hal.Runtime) (int64, error) {
-		h, err := shareHandle(handle)
-		if err != nil {
-			return 0, err
-		}
+	return onHandle(handle, func(r *hal.Runtime, h hal.ShareHandle) (int64, error) {
 		e, err := r.OpenEvent(caller(), h)
 		if err != nil {
 			return 0, err

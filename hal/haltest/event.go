@@ -185,13 +185,13 @@ var eventCases = []testCase{
 		a, b := k.Stream(ordinary), k.Stream(ordinary)
 		e, err := k.RT.NewEvent(k.Me, nil, hal.EventOptions{Interprocess: true})
 		require.NoError(k, err)
-		handle, err := k.Device(0).ShareEvent(k.Me, e)
+		handle, err := e.Share(k.Me, k.Device(0))
 		if k.RT.Name() != "host" || runtime.GOOS != "linux" {
 			require.ErrorIs(k, err, hal.ErrNotSupported)
 			return
 		}
 		require.NoError(k, err)
-		again, err := k.Device(0).ShareEvent(k.Me, e)
+		again, err := e.Share(k.Me, k.Device(0))
 		require.NoError(k, err)
 		require.Equal(k, handle, again)
 		_, err = k.RT.OpenEvent(k.Me, handle)

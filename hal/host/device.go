@@ -65,6 +65,28 @@ func (d *Device) Info() (free, total uint64, err error) {
 // Owns implements driver.Device.
 func (d *Device) Owns(addr uint64) bool { return d.memory.owns(addr) }
 
+// Share implements driver.SharingDevice.
+func (d *Device) Share(addr, size uint64) (driver.SharedMemory, error) {
+	return d.memory.of(addr).share(addr, size)
+}
+
+// Provide implements driver.SharingDevice.
+func (d *Device) Provide(size uint64) (uint64, driver.SharedMemory, error) {
+	return provideShared(size)
+}
+
+// Withdraw implements driver.SharingDevice.
+func (d *Device) Withdraw(m driver.SharedMemory) { withdrawShared(m) }
+
+// Map implements driver.SharingDevice.
+func (d *Device) Map(m driver.SharedMemory) (uint64, error) { return mapShared(m) }
+
+// Unmap implements driver.SharingDevice.
+func (d *Device) Unmap(addr, size uint64) { unmapShared(addr, size) }
+
+// Runs implements driver.SharingDevice.
+func (d *Device) Runs(process int, started uint64) bool { return isRunning(process, started) }
+
 // Point implements driver.Device.
 func (d *Device) Point() driver.Point {
 	d.eng.Lock()

@@ -50,7 +50,7 @@ type memory struct{ plain, watched *region }
 
 func newMemory(what string, limit uint64) memory {
 	m := memory{newRegion(what, limit), newRegion(what, limit)}
-	m.watched.shared = true
+	m.watched.watched = true
 	return m
 }
 
@@ -126,8 +126,8 @@ type region struct {
 	// pages are being given back without the lock.
 	unmapped  bool
 	releasing sync.WaitGroup
-	// shared says that accesses can be watched: each block has pages of its own, in area.
-	shared  bool
+	// watched says that accesses can be watched: each block has pages of its own, in area.
+	watched bool
 	area    *touch.Area
 	sharing sharing
 }
@@ -144,8 +144,8 @@ func (r *region) reserve() error {
 	if r.bytes != nil || r.area != nil {
 		return nil
 	}
-	if r.shared {
-		if err := r.reserveShared(); err != nil {
+	if r.watched {
+		if err := r.reserveWatched(); err != nil {
 			return err
 		}
 		r.freed(bestfit.NewChunk(r.base, r.limit&^(touch.Page-1)))
@@ -163,8 +163,8 @@ func (r *region) reserve() error {
 	return nil
 }
 
-// reserveShared is reserve for a region whose accesses can be watched.
-func (r *region) reserveShared() error {
+// reserveWatched is reserve for a region whose accesses can be watched.
+func (r *region) reserveWatched() error {
 	a, err := touch.NewArea(r.limit)
 	if err != nil {
 		return driver.Errorf(driver.OutOfMemory, "allocate",
@@ -181,7 +181,7 @@ func (r *region) alloc(size uint64) (uint64, error) {
 		return 0, err
 	}
 	need := (size + align - 1) &^ (align - 1)
-	if r.shared {
+	if r.watched {
 		need = touch.RoundUp(size)
 	}
 	// The smallest range that fits keeps the large ones whole.
@@ -196,7 +196,7 @@ func (r *region) alloc(size uint64) (uint64, error) {
 		r.free.Add(rest)
 	}
 	addr := c.Start
-	if r.shared {
+	if r.watched {
 		if err := r.area.Provide(addr, need); err != nil {
 			r.freed(c)
 			return 0, err
@@ -204,7 +204,7 @@ func (r *region) alloc(size uint64) (uint64, error) {
 	}
 	r.used[addr] = c
 	r.inUse += need
-	if need >= hugeAt && !r.shared {
+	if need >= hugeAt && !r.watched {
 		// Large pages: walking through small ones costs a copy a third of its speed.
 		largePages(r.bytes[(addr-r.base)&^0xfff:addr-r.base+need], true)
 	}
@@ -232,7 +232,7 @@ func (r *region) release(addr uint64) {
 	defer r.releasing.Done()
 	r.mu.Unlock()
 	var from, to uint64 // whole pages
-	if r.shared {
+	if r.watched {
 		r.area.Return(addr, size)
 	} else if size >= backAt {
 		// Without the lock: giving many pages back takes milliseconds, and the

@@ -111,10 +111,9 @@ type sharing struct {
 	pages []driver.Extent // in order
 }
 
-// Share implements driver.SharingDevice.
-func (d *Device) Share(addr, size uint64) (driver.SharedMemory, error) {
-	r := d.memory.of(addr)
-	if r.shared {
+// share lets other processes map a range of the region, on whose pages nothing works meanwhile.
+func (r *region) share(addr, size uint64) (driver.SharedMemory, error) {
+	if r.watched {
 		return driver.SharedMemory{}, driver.Errorf(driver.NotSupported, opShare,
 			"the memory's pages are watched, which another process would not notice; run without the watch of pages")
 	}
@@ -184,8 +183,8 @@ func (s *sharing) close() {
 	*s = sharing{}
 }
 
-// Provide implements driver.SharingDevice.
-func (d *Device) Provide(size uint64) (uint64, driver.SharedMemory, error) {
+// provideShared maps new memory that other processes can map as well.
+func provideShared(size uint64) (uint64, driver.SharedMemory, error) {
 	started, err := startOf(os.Getpid())
 	if err != nil {
 		return 0, driver.SharedMemory{}, driver.Errorf(driver.NotSupported, opShare, "other processes find memory by /proc: %v", err)
@@ -195,18 +194,18 @@ func (d *Device) Provide(size uint64) (uint64, driver.SharedMemory, error) {
 		return 0, driver.SharedMemory{}, driver.Errorf(driver.OutOfMemory, opShare, "the system gives no file for it")
 	}
 	m := driver.SharedMemory{Process: os.Getpid(), Started: started, File: file, Size: size}
-	addr, err := d.Map(m)
+	addr, err := mapShared(m)
 	if err != nil {
-		d.Withdraw(m)
+		withdrawShared(m)
 	}
 	return addr, m, err
 }
 
-// Withdraw implements driver.SharingDevice.
-func (d *Device) Withdraw(m driver.SharedMemory) { _ = syscall.Close(m.File) }
+// withdrawShared closes the file of memory that provideShared has mapped.
+func withdrawShared(m driver.SharedMemory) { _ = syscall.Close(m.File) }
 
-// Map implements driver.SharingDevice.
-func (d *Device) Map(m driver.SharedMemory) (uint64, error) {
+// mapShared maps what another process shares.
+func mapShared(m driver.SharedMemory) (uint64, error) {
 	if started, err := startOf(m.Process); err != nil || started != m.Started {
 		return 0, driver.Errorf(driver.InvalidValue, opMap, "process %d, which shared it, has ended", m.Process)
 	}
@@ -229,14 +228,14 @@ func (d *Device) Map(m driver.SharedMemory) (uint64, error) {
 	return uint64(uintptr(unsafe.Pointer(&b[0]))) + m.Offset - from, nil
 }
 
-// Runs implements driver.SharingDevice.
-func (d *Device) Runs(process int, started uint64) bool {
+// isRunning reports whether a process runs, and began at started, unless that is 0.
+func isRunning(process int, started uint64) bool {
 	began, err := startOf(process)
 	return err == nil && (started == 0 || began == started)
 }
 
-// Unmap implements driver.SharingDevice.
-func (d *Device) Unmap(addr, size uint64) {
+// unmapShared ends a mapping.
+func unmapShared(addr, size uint64) {
 	page := uint64(syscall.Getpagesize())
 	from := addr &^ (page - 1)
 	// The slice is what Mmap returned: Munmap finds it by its last byte and its length.

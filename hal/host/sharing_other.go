@@ -10,27 +10,20 @@ type sharing struct{}
 func (*sharing) returned(offset, size uint64) {}
 func (*sharing) close()                       {}
 
-// Share implements driver.SharingDevice.
-func (d *Device) Share(addr, size uint64) (driver.SharedMemory, error) {
-	return driver.SharedMemory{}, driver.Errorf(driver.NotSupported, "share memory with other processes", "only on Linux")
+var errSharing = driver.Errorf(driver.NotSupported, "share memory between processes", "only on Linux")
+
+func (r *region) share(addr, size uint64) (driver.SharedMemory, error) {
+	return driver.SharedMemory{}, errSharing
 }
 
-// Provide implements driver.SharingDevice.
-func (d *Device) Provide(size uint64) (uint64, driver.SharedMemory, error) {
-	m, err := d.Share(0, size)
-	return 0, m, err
+func provideShared(size uint64) (uint64, driver.SharedMemory, error) {
+	return 0, driver.SharedMemory{}, errSharing
 }
 
-// Withdraw implements driver.SharingDevice.
-func (d *Device) Withdraw(driver.SharedMemory) {}
+func withdrawShared(driver.SharedMemory) {}
 
-// Map implements driver.SharingDevice.
-func (d *Device) Map(driver.SharedMemory) (uint64, error) {
-	return 0, driver.Errorf(driver.NotSupported, "map memory of another process", "only on Linux")
-}
+func mapShared(driver.SharedMemory) (uint64, error) { return 0, errSharing }
 
-// Runs implements driver.SharingDevice.
-func (d *Device) Runs(int, uint64) bool { return true }
+func unmapShared(addr, size uint64) {}
 
-// Unmap implements driver.SharingDevice.
-func (d *Device) Unmap(addr, size uint64) {}
+func isRunning(process int, started uint64) bool { return true }

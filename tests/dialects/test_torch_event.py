@@ -372,7 +372,7 @@ def test_handles_for_other_processes_are_of_cuda_events_made_for_it() -> None:
     assert event.device == torch.device("cuda", 0)
     with pytest.raises(RuntimeError, match="this process has made the handle"):
         cuda.Event.from_ipc_handle(0, handle)
-    with pytest.raises(RuntimeError, match="made without interprocess=True"):
+    with pytest.raises(RuntimeError, match="made for this process alone"):
         cuda.Event().ipc_handle()
     with pytest.raises(RuntimeError, match="of size 64, but got 3"):
         cuda.Event.from_ipc_handle(0, b"abc")

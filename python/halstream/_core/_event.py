@@ -115,7 +115,7 @@ class Event(_handles.EventBase, Base, EventAwaits):
         Raises
         ------
         InvalidValueError
-            If the event has timing, or was made with `from_ipc`.
+            If the event was made without `interprocess`, or with `from_ipc`.
         NotSupportedError
             If this backend or system cannot.
         """

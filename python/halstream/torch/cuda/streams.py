@@ -124,8 +124,6 @@ class Event(GenericEvent):
 
         An event that was never recorded gets the current device.
         """
-        if not self._made_with & core.INTERPROCESS:
-            raise RuntimeError("the event was made without interprocess=True, so that it has no IPC handle")
         return self.to_ipc(_current.current_device())
 
     @classmethod
