@@ -13,9 +13,8 @@ from __future__ import annotations
 
 import sys
 
-import torch.distributed as dist
-
 import torch
+from torch import distributed as dist
 
 
 def train(fault: str) -> float:

@@ -74,6 +74,8 @@ def test_F40_a_tensor_is_the_same_memory_in_both_processes(run: Run) -> None:
 
 
 WAITS = """
+import halstream as hs
+
 def receive(connection):
     event = torch.cuda.Event.from_ipc_handle("cuda", connection.recv())
     x = connection.recv()  # the stream waits for what the sender had enqueued
@@ -83,16 +85,17 @@ def receive(connection):
     torch.cuda.synchronize()
     connection.send((event.query(), y.tolist()))
     own = torch.cuda.Stream()
+    gate = hs.testing.Gate(hs.Stream.from_handle(own.cuda_stream))
     with torch.cuda.stream(own):
-        torch.cuda._sleep(10**8)
         x.fill_(9)
         event.record()
     connection.send(isinstance(event, torch.cuda.Event))
+    connection.recv()  # the sender's stream waits
+    gate.open()
     event.synchronize()
     connection.recv()
 
 if __name__ == "__main__":
-    import halstream as hs
     context = mp.get_context("spawn")
     here, there = context.Pipe()
     process = context.Process(target=receive, args=(there,))
@@ -110,7 +113,10 @@ if __name__ == "__main__":
     here.send("go on")
     print(here.recv(), here.recv())
     torch.cuda.current_stream().wait_event(event)
-    print(x.tolist())
+    y = x + 0
+    print(event.query(), torch.cuda.current_stream().query())
+    here.send("go on")
+    print(y.tolist())
     here.send("end")
     process.join(60)
     print(process.exitcode)
@@ -123,6 +129,7 @@ def test_F40_streams_wait_for_the_other_process(run: Run) -> None:
     assert done.stdout.splitlines() == [
         "(False, False)",
         "(True, [4.0, 4.0, 4.0, 4.0]) True",
+        "False False",
         "[9.0, 9.0, 9.0, 9.0]",
         "0",
     ], done.stderr
@@ -175,3 +182,46 @@ if __name__ == "__main__":
 def test_F40_a_pool_of_processes_gets_and_returns_tensors(run: Run) -> None:
     done = run(POOL)
     assert (done.returncode, done.stdout) == (0, f"{[2.0 * i for i in range(8)]}\n"), done.stderr
+
+
+CLASSES = """
+event = torch.cuda.Event(interprocess=True)
+assert type(event).__name__ == "Event" and isinstance(event, torch.cuda.Event) and not isinstance(event, int)
+assert event.query() and event.cuda_event == 0 and event.device is None
+with torch.cuda.device(1):
+    handle = event.ipc_handle()  # one that was never recorded gets the current device
+assert len(handle) == 64 and event.device == torch.device("cuda", 1)
+x = torch.ones(4, device="cuda:1")
+event.record(torch.cuda.current_stream(1))
+event.wait(torch.cuda.current_stream(1))
+event.synchronize()
+assert event.query() and event.cuda_event
+for call in (
+    lambda: torch.cuda.Event.from_ipc_handle("cuda", handle),
+    lambda: torch.cuda.Event.from_ipc_handle("cuda", bytes(64)),
+    lambda: torch.cuda.Event().ipc_handle(),
+    lambda: torch.cuda.Event(enable_timing=True, interprocess=True).record(),
+    lambda: torch.cuda.Event.from_ipc_handle("cpu", handle),
+    lambda: torch.cuda.Event.from_ipc_handle("cuda", b"short"),
+):
+    try:
+        call()
+    except RuntimeError as error:
+        print(str(error).splitlines()[0])
+"""
+
+
+def test_F40_an_event_for_other_processes_is_torchs_event(run: Run) -> None:
+    done = run(CLASSES)
+    assert done.returncode == 0, done.stderr
+    texts = (
+        "this process has made the handle",
+        "no handle of an event",
+        "made without interprocess=True",
+        "cannot have timing",
+        "can only be created on CUDA devices, but got device type cpu",
+        "of size 64, but got 5",
+    )
+    lines = done.stdout.splitlines()
+    assert len(lines) == len(texts), done.stdout
+    assert all(text in line for text, line in zip(texts, lines, strict=True)), done.stdout

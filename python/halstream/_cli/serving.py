@@ -115,7 +115,7 @@ def _ends(pid: int, own: socket.socket) -> bool:
     """Wait for the end of a run; return False at once when nobody waits for it any more."""
     try:
         ended = os.pidfd_open(pid)
-    except OSError:  # Linux before 5.3
+    except (AttributeError, OSError):  # Linux before 5.3, or a Python that was built for it
         os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
         return True
     try:

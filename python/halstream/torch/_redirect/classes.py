@@ -70,10 +70,12 @@ def bases(torch: Any, module: Any) -> tuple[type, type]:
             timing, sleeps, shared, outside = (
                 _flag(value) for value in (enable_timing, blocking, interprocess, external)
             )
-            if shared and timing:
-                raise RuntimeError("CUDA error: invalid argument: an event for other processes cannot have timing")
+            kind: Any = cls
+            if shared and not issubclass(kind, Interprocess):
+                of = raising(torch, lambda: core.Event(timing=timing, blocking_sync=sleeps, interprocess=True))
+                return _interprocess(torch, module, kind, of)
             new = super().__new__(cls, device="cuda", enable_timing=timing, blocking=sleeps)
-            new._timing, new._external, new._shared = timing, outside, shared
+            new._timing, new._external = timing, outside
             return new
 
         def record(self, stream: Any = None) -> None:
@@ -81,17 +83,13 @@ def bases(torch: Any, module: Any) -> tuple[type, type]:
                 super().record(stream)
                 return
             where = torch.cuda.current_stream() if stream is None else stream
-            self._make(where)
-            number = _number(torch, module, where)
-            raising(torch, lambda: _native.stream_record_external(number, self.event_id))
-
-        def _make(self, stream: Any) -> None:
-            """Make the runtime's event on the device of a stream, without a record."""
             module.others_record(True)
             try:
-                super().record(stream)
+                super().record(where)
             finally:
                 module.others_record(False)
+            number = _number(torch, module, where)
+            raising(torch, lambda: _native.stream_record_external(number, self.event_id))
 
         def wait(self, stream: Any = None) -> None:
             if not (self._external and self.event_id):
@@ -121,11 +119,7 @@ def bases(torch: Any, module: Any) -> tuple[type, type]:
             return float(_native.event_elapsed(self.event_id, other.event_id))
 
         def ipc_handle(self) -> bytes:
-            if not self._shared:
-                raise RuntimeError("CUDA error: invalid argument: the event was made without interprocess=True")
-            if not self.event_id:
-                self._make(torch.cuda.current_stream())
-            return handle_of(torch, self)
+            raise RuntimeError("CUDA error: invalid argument: the event was made without interprocess=True")
 
         @classmethod
         def from_ipc_handle(cls, device: Any, handle: Any) -> Any:
@@ -134,11 +128,7 @@ def bases(torch: Any, module: Any) -> tuple[type, type]:
                 raise RuntimeError(f"Event.from_ipc_handle expects byte-like object of size {HANDLE}, but got {size}")
             if where != "cuda":
                 raise RuntimeError(f"Event can only be created on CUDA devices, but got device type {where}")
-            stands_for = raising(torch, lambda: core.Event.from_ipc(handle))
-            kind: Any = cls
-            new = _opened(torch, module, kind)(interprocess=True)
-            new._of = stands_for
-            return new
+            return _interprocess(torch, module, cls, raising(torch, lambda: core.Event.from_ipc(handle)))
 
     return _CudaStreamBase, _CudaEventBase
 
@@ -175,19 +165,23 @@ def raising(torch: Any, call: Callable[[], Any]) -> Any:
     raise wrong  # not in the handler: what the program was handling is its context, as with torch's own errors
 
 
-def handle_of(torch: Any, event: Any) -> bytes:
-    """Return what another process finds an event by, which has been recorded."""
-    made = raising(torch, lambda: _native.event_share(event.event_id, _native.event_device(event.event_id)))
-    return bytes.fromhex(made)
+class Interprocess:
+    """An event that other processes have, too: it is the runtime's own, of which torch's class knows nothing."""
+
+    _of: core.Event
+
+
+def _interprocess(torch: Any, module: Any, cls: Any, of: core.Event) -> Any:
+    """Return an event of torch's class, or of one that a program has derived from it, for an event of the runtime."""
+    new = _interprocess_class(torch, module, cls)(interprocess=True)
+    new._of = of
+    return new
 
 
 @functools.cache
-def _opened(torch: Any, module: Any, cls: Any) -> Any:
-    """Return the class of events that stand for one of another process, of which torch's own class knows nothing."""
-
-    class Opened(cls):  # type: ignore[misc]
+def _interprocess_class(torch: Any, module: Any, cls: Any) -> Any:
+    class Event(Interprocess, cls):  # type: ignore[misc]
         __doc__ = cls.__doc__
-        _of: core.Event
 
         def record(self, stream: Any = None) -> None:
             number = _number(torch, module, stream)
@@ -203,12 +197,20 @@ def _opened(torch: Any, module: Any, cls: Any) -> Any:
         def synchronize(self) -> None:
             raising(torch, self._of.synchronize)
 
+        def ipc_handle(self) -> bytes:
+            handle: bytes = raising(torch, lambda: self._of.to_ipc(module._cuda_getDevice()))
+            return handle
+
         @property
         def event_id(self) -> int:
-            return self._of._id
+            return self._of._id if self._of._ordinal >= 0 else 0
 
-    Opened.__name__, Opened.__qualname__, Opened.__module__ = cls.__name__, cls.__qualname__, cls.__module__
-    return Opened
+        @property
+        def device(self) -> Any:
+            return torch.device("cuda", self._of._ordinal) if self._of._ordinal >= 0 else None
+
+    Event.__name__, Event.__qualname__, Event.__module__ = cls.__name__, cls.__qualname__, cls.__module__
+    return Event
 
 
 def _number(torch: Any, module: Any, stream: Any) -> int:

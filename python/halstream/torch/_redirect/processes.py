@@ -9,15 +9,13 @@ from multiprocessing.queues import Queue
 from multiprocessing.reduction import ForkingPickler
 from typing import Any, NamedTuple, NoReturn
 
-from ... import _core as core
-from ... import _native
 from ..._core import _sharing
 from ..._errors import HalError
 from ..._runtime import runtime
-from .classes import handle_of, raising
+from .classes import raising
 from .patches import Patches
 
-__all__ = ["patch"]
+__all__ = ["collect", "patch"]
 
 #: What a counter says once the process that has received a storage needs it no more.
 _RELEASED = 1
@@ -52,8 +50,8 @@ def collect() -> None:
     """Forget the storages that their receivers have released."""
     with _lock:
         over = [one for one in _sent if one.counters.bytes[one.place] == _RELEASED]
+        _sent[:] = [one for one in _sent if one.counters.bytes[one.place] != _RELEASED]
         for one in over:
-            _sent.remove(one)
             one.counters.bytes[one.place] = 0
             one.counters.free.append(one.place)
     del over  # their memory is freed without the lock
@@ -99,33 +97,20 @@ def patch(torch: Any, module: Any, patches: Patches) -> None:
                     "Consider cloning before sending."
                 ) from None
             raise torch.AcceleratorError(f"CUDA error: {exc}") from None
-        event = torch.cuda.Event()
+        event = torch.cuda.Event(interprocess=True)
         event.record(torch.cuda.current_stream(index))
+        event_handle = event.ipc_handle()
         counters, place = _place()
         with _lock:
             _sent.append(_Sent(self, event, counters, place))
-        return (
-            index,
-            handle,
-            size,
-            address - _sharing.start_of(address),
-            counters.name,
-            place,
-            handle_of(torch, event),
-            True,
-        )
+        offset = address - _sharing.start_of(address)
+        return index, handle, size, offset, counters.name, place, event_handle, True
 
     def receive(
         cls: Any, index: int, handle: bytes, size: int, offset: int, name: bytes, place: int, event: bytes, waits: bool
     ) -> Any:
         torch.cuda.init()
         base = raising(torch, lambda: _sharing.open_memory(handle))
-        if waits:
-            stands_for = raising(torch, lambda: core.Event.from_ipc(event))
-            stream = torch.cuda.current_stream(index)
-            number = module.runtime_stream(stream.device_index, stream.stream_id)
-            raising(torch, lambda: _native.stream_wait_event(number, stands_for._id))
-            stands_for.close()
 
         def released() -> None:
             try:  # as torch does: the sender may use the memory for something else from then on
@@ -134,7 +119,14 @@ def patch(torch: Any, module: Any, patches: Patches) -> None:
                 _release(name, place)
                 _sharing.close_memory(base)
 
-        return module.storage_of_process(base + offset, size, index, released)
+        try:
+            if waits:
+                torch.cuda.Event.from_ipc_handle("cuda", event).wait(torch.cuda.current_stream(index))
+            return module.storage_of_process(base + offset, size, index, released)
+        except BaseException:
+            _release(name, place)
+            _sharing.close_memory(base)
+            raise
 
     def release(cls: Any, name: bytes, place: int) -> None:
         _release(name, place)
