@@ -133,8 +133,10 @@ func endAllocation(address uint64, fits func(one *allocation) bool, end func(one
 func (one *allocation) onDevice() bool         { return !one.host && !one.given && !one.opened }
 func (one *allocation) onHost() bool           { return one.host }
 func (one *allocation) registered() bool       { return one.given }
-func (one *allocation) ofProcess() bool        { return one.onDevice() && one.pool == nil && !one.managed }
 func (one *allocation) ofAnotherProcess() bool { return one.opened }
+
+// isSharable reports whether a handle can give the allocation to other processes: it is one of cuMemAlloc.
+func (one *allocation) isSharable() bool { return one.onDevice() && one.pool == nil && !one.managed }
 
 // freeAt frees the memory at an address, whose allocation fits; otherwise is the error without one.
 func (c *caller) freeAt(address uint64, fits func(one *allocation) bool, otherwise error) error {
@@ -561,7 +563,7 @@ func (p *pointer) put(number int, where uint64) error {
 		}
 		*pointerAt[int32](where) = ordinal
 	case 10: // IS_LEGACY_CUDA_IPC_CAPABLE
-		*pointerAt[uint32](where) = uint32(boolInt(known && p.one.ofProcess()))
+		*pointerAt[uint32](where) = uint32(boolInt(known && p.one.isSharable()))
 	case 11: // RANGE_START_ADDR
 		*pointerAt[uint64](where) = p.start
 	case 12: // RANGE_SIZE

@@ -36,7 +36,7 @@ var shareFunctions = []function{
 		}
 		rt := x.dev.Runtime()
 		_, start, _, _ := rt.Lookup(a[1])
-		if one := allocationAt(start); one == nil || !one.ofProcess() {
+		if one := allocationAt(start); one == nil || !one.isSharable() {
 			return refuse(invalidValue, "%#x is not memory of cuMemAlloc: other processes cannot have it by such a handle", a[1])
 		}
 		p, err := rt.SharePoint(c.t, a[1])
