@@ -99,19 +99,20 @@ func TestMap_ofAnEndedProcessOrWhatItDoesNotShareFails(t *testing.T) {
 	require.NoError(t, err)
 	ended := exec.Command(os.Args[0], "-test.run", "^$")
 	require.NoError(t, ended.Run())
-	for name, wrong := range map[string]func(m *driver.SharedMemory){
-		"has ended":                  func(m *driver.SharedMemory) { m.Process = ended.Process.Pid },
-		"has ended, since":           func(m *driver.SharedMemory) { m.Started++ },
-		"does not let this one have": func(m *driver.SharedMemory) { m.File = 1 << 20 },
-		"shares no such memory":      func(m *driver.SharedMemory) { m.Offset = 1 << 60 },
-		"no such memory, of no size": func(m *driver.SharedMemory) { m.Size = 0 },
+	for _, one := range []struct {
+		text  string
+		wrong func(m *driver.SharedMemory)
+	}{
+		{"has ended", func(m *driver.SharedMemory) { m.Process = ended.Process.Pid }},
+		{"has ended", func(m *driver.SharedMemory) { m.Started++ }},
+		{"does not let this one have it", func(m *driver.SharedMemory) { m.File = 1 << 20 }},
+		{"shares no such memory", func(m *driver.SharedMemory) { m.Offset = 1 << 60 }},
+		{"shares no such memory", func(m *driver.SharedMemory) { m.Size = 0 }},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bad := m
-			wrong(&bad)
-			_, err := d.Map(bad)
-			require.Error(t, err)
-			require.Equal(t, driver.InvalidValue, err.(*driver.Error).Kind)
-		})
+		bad := m
+		one.wrong(&bad)
+		_, err := d.Map(bad)
+		require.ErrorContains(t, err, one.text)
+		require.Equal(t, driver.InvalidValue, err.(*driver.Error).Kind)
 	}
 }
